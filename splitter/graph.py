@@ -1,0 +1,81 @@
+"""The tool's own graph: units over named values, static shapes, channels-last at spatial units.
+
+A unit is one canonical operator (the name of an entry in `splitter.ops`), with the names of the
+ONNX nodes it stands for. Values are named as in ONNX wherever they exist there. `layout` makes the
+graph, everything after reads it; nothing changes it in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor between units: static shape (elements per axis), numpy dtype name ("float32")."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def elements(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One canonical operator. An absent optional input is ""."""
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Units in topological order. `values` describes every value, constants included."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    values: Mapping[str, Value]
+    constants: Mapping[str, Array]
+    units: tuple[Unit, ...]
+
+    @cached_property
+    def producers(self) -> Mapping[str, Unit]:
+        return {name: unit for unit in self.units for name in unit.outputs if name}
+
+    @cached_property
+    def consumers(self) -> Mapping[str, tuple[Unit, ...]]:
+        table: dict[str, list[Unit]] = {name: [] for name in self.values}
+        for unit in self.units:
+            for name in dict.fromkeys(unit.inputs):
+                if name:
+                    table[name].append(unit)
+        return {name: tuple(units) for name, units in table.items()}
+
+    @cached_property
+    def unit(self) -> Mapping[str, Unit]:
+        """Units by name."""
+        return {unit.name: unit for unit in self.units}
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.values[name].shape
+
+    def edges(self) -> Iterator[tuple[str, str, str]]:
+        """(producing unit, consuming unit, value), constants and model inputs left out."""
+        for value, producer in self.producers.items():
+            for consumer in self.consumers[value]:
+                yield producer.name, consumer.name, value

@@ -1,0 +1,166 @@
+"""How an operator is described: its lowerings, its work, how a transpose passes through it.
+
+An op module builds `Op` values out of small functions; `splitter.ops.OPS` is the one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from splitter.graph import Graph, Unit
+from splitter.tflite.types import LiteGraph, Operator, Tensor
+
+Array = NDArray[Any]
+
+Commute = Literal["none", "elementwise", "axis", "channels_last"]
+"""How a transpose of the data passes through the operator:
+none           it does not
+elementwise    same shape in and out, numpy broadcasting of the inputs: permute every input
+axis           has one or more axis attributes or constant axis inputs that can be renumbered
+channels_last  a spatial operator: in our graph its data is channels-last always
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """One way to write a unit in TFLite operators.
+
+    emit:    writes the operators of the unit into the emitter.
+    applies: None when the lowering can do this unit, else the reason in words.
+    error:   stated bound on the absolute error of the rewrite in float, 0 when exact.
+    """
+
+    name: str
+    emit: Callable[[Emitter, Unit], None]
+    applies: Callable[[Graph, Unit], str | None] = lambda graph, unit: None
+    error: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """All that is known of one canonical operator. Lowerings in order of preference."""
+
+    name: str
+    lowerings: tuple[Lowering, ...]
+    commute: Commute = "none"
+
+
+class Emitter:
+    """Collects the TFLite operators of units. Float and int32 only; `quantize` comes later.
+
+    Names: values of the graph keep their name; what a lowering adds is named UNIT/hint[_n].
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.tensors: dict[str, Tensor] = {}
+        self.operators: list[Operator] = []
+        self._unit = ""
+        self._counter: dict[str, int] = {}
+
+    def emit_unit(self, unit: Unit, lowering: Lowering) -> None:
+        self._unit = unit.name
+        lowering.emit(self, unit)
+
+    def value(self, name: str) -> str:
+        """The tensor of a value of the graph; constants become constant tensors."""
+        if name not in self.tensors:
+            value = self.graph.values[name]
+            data = self.graph.constants.get(name)
+            dtype = lite_dtype(value.dtype)
+            self.tensors[name] = Tensor(
+                name, value.shape, dtype, None if data is None else narrow(data, dtype)
+            )
+        return name
+
+    def constant_data(self, name: str) -> Array | None:
+        return self.graph.constants.get(name)
+
+    def shape(self, tensor: str) -> tuple[int, ...]:
+        return self.tensors[tensor].shape
+
+    def dtype(self, tensor: str) -> str:
+        return self.tensors[tensor].dtype
+
+    def const(self, data: Any, hint: str, *, dtype: str = "float32") -> str:
+        array = np.ascontiguousarray(np.asarray(data, dtype=dtype))
+        name = self._fresh(hint)
+        self.tensors[name] = Tensor(name, np.shape(data), dtype, array.reshape(np.shape(data)))
+        return name
+
+    def op(
+        self,
+        code: str,
+        inputs: Sequence[str],
+        shape: Sequence[int],
+        *,
+        dtype: str = "float32",
+        out: str = "",
+        hint: str = "",
+        **options: Any,
+    ) -> str:
+        """Add an operator with one output; returns the output's name.
+
+        `out` names a value of the graph (its last operator), else a fresh name is made.
+        """
+        return self.multi(code, inputs, [(out, tuple(shape), dtype)], hint=hint, **options)[0]
+
+    def multi(
+        self,
+        code: str,
+        inputs: Sequence[str],
+        outputs: Sequence[tuple[str, tuple[int, ...], str]],
+        *,
+        hint: str = "",
+        **options: Any,
+    ) -> tuple[str, ...]:
+        """Add an operator with several outputs, each (name or "", shape, dtype)."""
+        names = []
+        for name, shape, dtype in outputs:
+            chosen = name or self._fresh(hint or code.lower())
+            self.tensors[chosen] = Tensor(chosen, tuple(int(d) for d in shape), dtype)
+            names.append(chosen)
+        self.operators.append(Operator(code, tuple(inputs), tuple(names), options, self._unit))
+        return tuple(names)
+
+    def _fresh(self, hint: str) -> str:
+        stem = f"{self._unit}/{hint}"
+        index = self._counter.get(stem, 0)
+        self._counter[stem] = index + 1
+        return stem if index == 0 else f"{stem}_{index}"
+
+
+def lite_dtype(dtype: str) -> str:
+    """int64 indices become int32 (TFLite's own index type), doubles float32."""
+    return {"int64": "int32", "float64": "float32", "float16": "float32", "uint32": "int32"}.get(
+        dtype, dtype
+    )
+
+
+def narrow(data: Array, dtype: str) -> Array:
+    """Cast to the TFLite type; int64 sentinels (slice ends) saturate."""
+    if np.issubdtype(data.dtype, np.integer) and dtype == "int32":
+        info = np.iinfo(np.int32)
+        return np.clip(data, info.min, info.max).astype(np.int32)
+    return np.ascontiguousarray(data, dtype=dtype).reshape(data.shape)
+
+
+def fragment(graph: Graph, unit: Unit, lowering: Lowering) -> LiteGraph:
+    """The unit alone as a LiteGraph: what rules and the latency model look at."""
+    emitter = Emitter(graph)
+    emitter.emit_unit(unit, lowering)
+    variable = [
+        name
+        for op in emitter.operators
+        for name in op.inputs
+        if name and emitter.tensors[name].data is None
+    ]
+    made = {name for op in emitter.operators for name in op.outputs}
+    inputs = tuple(dict.fromkeys(name for name in variable if name not in made))
+    outputs = tuple(name for name in unit.outputs if name)
+    return LiteGraph(inputs, outputs, emitter.tensors, tuple(emitter.operators))
