@@ -1,0 +1,177 @@
+"""Detections as sets: decoded from the outputs of a DETR-type model, matched by class and overlap.
+
+Decides how a prediction becomes boxes, scores and classes, and when two sets say the same thing.
+Leaves the mean average precision to `coco`, the verdict to `verdict`. The order of the queries
+never counts: a detector whose rows are permuted is the same detector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from splitter.graph import Array
+
+SCORE = 0.5
+"""A detection counts as a decision above this score."""
+OVERLAP = 0.5
+"""Two boxes of one class are the same object from this intersection over union on."""
+
+
+@dataclass(frozen=True)
+class Detections:
+    """What a model says of one image, best score first.
+
+    boxes [N, 4] float64, x0 y0 x1 y1 in the unit the decoder was given; scores [N] 0..1; classes
+    [N] int64.
+    """
+
+    boxes: Array
+    scores: Array
+    classes: Array
+
+    def rows(self, keep: Array) -> Detections:
+        """The rows of a mask or an index."""
+        return Detections(self.boxes[keep], self.scores[keep], self.classes[keep])
+
+    def over(self, score: float) -> Detections:
+        return self.rows(self.scores > score)
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+
+def decode_detr(
+    boxes: Array,
+    logits: Array,
+    *,
+    classes: int = 0,
+    size: tuple[float, float] = (1.0, 1.0),
+    limit: int = 0,
+) -> Detections:
+    """The best (query, class) pairs by sigmoid score, as RF-DETR's own postprocessing takes them.
+
+    boxes [Q, 4] center x, center y, width, height, normalized; logits [Q, C]. `classes` keeps the
+    first columns only (a trailing background slot is left out), 0 keeps all. `size` is (width,
+    height) in the unit wanted. `limit` pairs are kept, 0 as many as there are queries. No
+    non-maximum suppression. Ties keep the order of (query, class). NaN scores sort last.
+    """
+    used = logits[:, : classes or logits.shape[1]].astype(np.float64)
+    scores = sigmoid(used).reshape(-1)
+    order = np.argsort(-scores, kind="stable")[: limit or len(boxes)]
+    query, label = order // used.shape[1], order % used.shape[1]
+    chosen = boxes[query].astype(np.float64)
+    half = chosen[:, 2:] / 2
+    corners = np.concatenate([chosen[:, :2] - half, chosen[:, :2] + half], axis=1)
+    return Detections(corners * np.array([*size, *size]), scores[order], label.astype(np.int64))
+
+
+def sigmoid(logits: Array) -> Array:
+    """1 / (1 + exp(-x)) without overflow, float64."""
+    small = np.exp(-np.abs(logits))
+    return np.where(logits >= 0, 1.0 / (1.0 + small), small / (1.0 + small))
+
+
+def overlaps(left: Array, right: Array) -> Array:
+    """Intersection over union, [N, M], of corner boxes [N, 4] and [M, 4]; 0 for empty boxes."""
+    low = np.maximum(left[:, None, :2], right[None, :, :2])
+    high = np.minimum(left[:, None, 2:], right[None, :, 2:])
+    extent = np.maximum(high - low, 0.0)
+    shared = extent[..., 0] * extent[..., 1]
+    union = _area(left)[:, None] + _area(right)[None, :] - shared
+    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+
+
+def _area(boxes: Array) -> Array:
+    extent = np.maximum(boxes[:, 2:] - boxes[:, :2], 0.0)
+    return np.asarray(extent[:, 0] * extent[:, 1])
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Row `left` of one set is row `right` of the other, with their overlap."""
+
+    left: int
+    right: int
+    overlap: float
+
+
+def match(left: Detections, right: Detections, *, overlap: float = OVERLAP) -> tuple[Pair, ...]:
+    """Pairs one to one, same class, overlap at least `overlap`, the closest pairs first."""
+    table = overlaps(left.boxes, right.boxes)
+    same = left.classes[:, None] == right.classes[None, :]
+    rows, columns = np.nonzero(same & (table >= overlap))
+    order = np.lexsort((columns, rows, -table[rows, columns]))
+    free_left, free_right = np.ones(len(left), bool), np.ones(len(right), bool)
+    pairs = []
+    for row, column in zip(rows[order], columns[order], strict=True):
+        if free_left[row] and free_right[column]:
+            free_left[row] = free_right[column] = False
+            pairs.append(Pair(int(row), int(column), float(table[row, column])))
+    return tuple(pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class SetAgreement:
+    """How two detectors agree on the same images, detections over `score` on both sides.
+
+    reference, candidate: detections over the score on each side.
+    found:      pairs of them, same class and overlap at least OVERLAP.
+    weakened:   of the reference detections not found, those that are still there under the score
+                (same class, overlap): the object is seen, the score has fallen below the line.
+    overlap:    mean intersection over union of the pairs.
+    score_rms:  root mean square difference of the scores of the pairs.
+    score_bias: mean score difference, candidate minus reference.
+    """
+
+    score: float
+    images: int
+    reference: int
+    candidate: int
+    found: int
+    weakened: int
+    overlap: float
+    score_rms: float
+    score_bias: float
+
+    @property
+    def found_share(self) -> float:
+        """Share of the reference detections found again, 1.0 when there were none."""
+        return self.found / self.reference if self.reference else 1.0
+
+    @property
+    def extra(self) -> int:
+        return self.candidate - self.found
+
+    @property
+    def extra_share(self) -> float:
+        """Detections that the reference does not have, as a share of the reference's."""
+        return self.extra / max(1, self.reference)
+
+
+def agree(
+    reference: Sequence[Detections], candidate: Iterable[Detections], *, score: float = SCORE
+) -> SetAgreement:
+    """Compare two detectors image by image; both sequences in the same order of images."""
+    counts = np.zeros(4, dtype=np.int64)
+    overlap: list[float] = []
+    change: list[float] = []
+    for left_all, right_all in zip(reference, candidate, strict=True):
+        left, right = left_all.over(score), right_all.over(score)
+        pairs = match(left, right)
+        lost = np.setdiff1d(np.arange(len(left)), [pair.left for pair in pairs])
+        weak = match(left.rows(lost), right_all.rows(right_all.scores <= score))
+        counts += (len(left), len(right), len(pairs), len(weak))
+        overlap += [pair.overlap for pair in pairs]
+        change += [float(right.scores[p.right] - left.scores[p.left]) for p in pairs]
+    differences = np.array(change) if change else np.zeros(1)
+    return SetAgreement(
+        score,
+        len(reference),
+        *(int(count) for count in counts),
+        overlap=float(np.mean(overlap)) if overlap else 1.0,
+        score_rms=float(np.sqrt(np.mean(differences**2))),
+        score_bias=float(np.mean(differences)),
+    )
