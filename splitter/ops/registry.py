@@ -110,6 +110,56 @@ class Emitter:
         """
         return self.multi(code, inputs, [(out, tuple(shape), dtype)], hint=hint, **options)[0]
 
+    def finish(self, code: str, unit: Unit, inputs: Sequence[str], **options: Any) -> str:
+        """Add the unit's last operator: it writes the unit's first output."""
+        value = self.graph.values[unit.outputs[0]]
+        return self.op(
+            code, inputs, value.shape, dtype=lite_dtype(value.dtype), out=value.name, **options
+        )
+
+    def reshape(self, tensor: str, shape: Sequence[int], *, out: str = "") -> str:
+        """RESHAPE unless the shape is already right (and no output name is asked for)."""
+        shape = tuple(int(d) for d in shape)
+        if self.shape(tensor) == shape and not out:
+            return tensor
+        target = self.const(shape, "shape", dtype="int32")
+        return self.op(
+            "RESHAPE", [tensor, target], shape, dtype=self.dtype(tensor), out=out,
+            hint="reshape", new_shape=shape,
+        )
+
+    def transpose(self, tensor: str, perm: Sequence[int], *, out: str = "") -> str:
+        """TRANSPOSE unless it changes nothing (and no output name is asked for)."""
+        perm = tuple(perm)
+        if perm == tuple(range(len(perm))) and not out:
+            return tensor
+        shape = tuple(self.shape(tensor)[axis] for axis in perm)
+        order = self.const(perm, "perm", dtype="int32")
+        return self.op(
+            "TRANSPOSE", [tensor, order], shape, dtype=self.dtype(tensor), out=out,
+            hint="transpose",
+        )
+
+    def slice(
+        self, tensor: str, begin: Sequence[int], size: Sequence[int], *, out: str = ""
+    ) -> str:
+        """SLICE of `size` elements an axis from `begin`."""
+        starts = self.const(tuple(begin), "begin", dtype="int32")
+        sizes = self.const(tuple(size), "size", dtype="int32")
+        return self.op(
+            "SLICE", [tensor, starts, sizes], size, dtype=self.dtype(tensor), out=out,
+            hint="slice",
+        )
+
+    def concat(self, tensors: Sequence[str], axis: int, *, out: str = "") -> str:
+        """CONCATENATION along `axis` (not negative)."""
+        shape = list(self.shape(tensors[0]))
+        shape[axis] = sum(self.shape(tensor)[axis] for tensor in tensors)
+        return self.op(
+            "CONCATENATION", list(tensors), shape, dtype=self.dtype(tensors[0]), out=out,
+            hint="concat", axis=axis, fused_activation_function="NONE",
+        )
+
     def multi(
         self,
         code: str,

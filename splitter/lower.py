@@ -1,0 +1,95 @@
+"""Writes the chosen lowering of every unit, in float, and tidies what the seams leave behind.
+
+Tidying never crosses units that sit on different devices, since it only merges RESHAPE chains and
+drops RESHAPEs that change nothing; the choice of lowerings is the plan's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from splitter.diagnostics import SplitterError, nearest
+from splitter.graph import Graph
+from splitter.ops import OPS
+from splitter.ops.registry import Emitter
+from splitter.tflite.types import LiteGraph, Operator, Tensor
+
+
+def lower(graph: Graph, lowerings: Mapping[str, str]) -> LiteGraph:
+    """The whole graph in float TFLite operators; `lowerings` names the lowering of each unit.
+
+    Raises SplitterError listing every operator that has no lowering at all.
+    """
+    refuse_unknown(graph)
+    emitter = Emitter(graph)
+    for name in graph.inputs:
+        emitter.value(name)
+    for unit in graph.units:
+        table = {lowering.name: lowering for lowering in OPS[unit.op].lowerings}
+        emitter.emit_unit(unit, table[lowerings[unit.name]])
+    for name in graph.outputs:
+        emitter.value(name)
+    whole = LiteGraph(
+        graph.inputs, graph.outputs, emitter.tensors, tuple(emitter.operators)
+    )
+    return drop_unused(merge_reshapes(whole))
+
+
+def refuse_unknown(graph: Graph) -> None:
+    """One error that names every unit without a lowering, with the reasons."""
+    lines = []
+    for unit in graph.units:
+        if unit.op not in OPS:
+            lines.append(f"{unit.op} (node {', '.join(unit.nodes) or unit.name}): no lowering")
+            continue
+        reasons = [lowering.applies(graph, unit) for lowering in OPS[unit.op].lowerings]
+        if all(reasons):
+            why = "; ".join(str(reason) for reason in reasons)
+            lines.append(f"{unit.op} (node {', '.join(unit.nodes) or unit.name}): {why}")
+    if lines:
+        raise SplitterError(
+            f"{len(lines)} operators cannot be written in TFLite:\n  " + "\n  ".join(lines),
+            hint="cut the model before them, or replace them; "
+            + nearest(lines[0].split(" ")[0], OPS),
+        )
+
+
+def merge_reshapes(graph: LiteGraph) -> LiteGraph:
+    """RESHAPE of a RESHAPE reads the first one's input."""
+    operators: list[Operator] = []
+    source: dict[str, str] = {}
+    for op in graph.operators:
+        if op.code == "RESHAPE" and op.inputs[0] in source:
+            op = replace(op, inputs=(source[op.inputs[0]], *op.inputs[1:]))
+        if op.code == "RESHAPE":
+            source[op.outputs[0]] = op.inputs[0]
+        operators.append(op)
+    return drop_noop_reshapes(replace(graph, operators=tuple(operators)))
+
+
+def drop_noop_reshapes(graph: LiteGraph) -> LiteGraph:
+    """A RESHAPE to the shape it has is left out, unless it makes a model output."""
+    alias: dict[str, str] = {}
+    operators: list[Operator] = []
+    for op in graph.operators:
+        op = replace(op, inputs=tuple(alias.get(name, name) for name in op.inputs))
+        same = graph.tensors[op.inputs[0]].shape == graph.tensors[op.outputs[0]].shape
+        if op.code == "RESHAPE" and same and op.outputs[0] not in graph.outputs:
+            alias[op.outputs[0]] = op.inputs[0]
+            continue
+        operators.append(op)
+    return replace(graph, operators=tuple(operators))
+
+
+def drop_unused(graph: LiteGraph) -> LiteGraph:
+    """Operators and tensors that no output needs."""
+    needed = set(graph.outputs)
+    kept: list[Operator] = []
+    for op in reversed(graph.operators):
+        if needed & set(op.outputs):
+            needed.update(name for name in op.inputs if name)
+            kept.append(op)
+    used = needed | {name for op in kept for name in op.outputs} | set(graph.inputs)
+    tensors: dict[str, Tensor] = {n: t for n, t in graph.tensors.items() if n in used}
+    return replace(graph, tensors=tensors, operators=tuple(reversed(kept)))

@@ -1,0 +1,201 @@
+"""Moving data without changing it: reshape, transpose, slice, concat, split, pad, tile, gather."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from splitter.graph import Graph, Unit
+from splitter.ops.elementwise import two
+from splitter.ops.registry import Emitter, Lowering, Op
+
+
+def emit_reshape(e: Emitter, unit: Unit) -> None:
+    e.reshape(e.value(unit.inputs[0]), e.graph.shape(unit.outputs[0]), out=unit.outputs[0])
+
+
+def emit_transpose(e: Emitter, unit: Unit) -> None:
+    e.transpose(e.value(unit.inputs[0]), unit.attrs["perm"], out=unit.outputs[0])
+
+
+def _ranges(graph: Graph, unit: Unit) -> list[tuple[int, int, int]]:
+    """(start, length, step) for every axis of an ONNX Slice, clamped as ONNX says."""
+    shape = graph.shape(unit.inputs[0])
+    starts, ends = unit.attrs["starts"], unit.attrs["ends"]
+    axes = unit.attrs.get("axes") or tuple(range(len(starts)))
+    steps = unit.attrs.get("steps") or (1,) * len(starts)
+    result = [(0, size, 1) for size in shape]
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        begin, _, _ = slice(int(start), int(end), int(step)).indices(shape[axis])
+        length = len(range(*slice(int(start), int(end), int(step)).indices(shape[axis])))
+        result[axis] = (begin, length, int(step))
+    return result
+
+
+def emit_slice(e: Emitter, unit: Unit) -> None:
+    x = e.value(unit.inputs[0])
+    ranges = _ranges(e.graph, unit)
+    if all(step == 1 for _, _, step in ranges):
+        e.slice(x, [r[0] for r in ranges], [r[1] for r in ranges], out=unit.outputs[0])
+        return
+    reverse = [axis for axis, r in enumerate(ranges) if r[2] < 0]
+    if reverse:
+        x = e.op(
+            "REVERSE_V2", [x, e.const(reverse, "axes", dtype="int32")], e.shape(x),
+            dtype=e.dtype(x), hint="reverse",
+        )
+    shape = e.shape(x)
+    begin = [shape[a] - 1 - b if s < 0 else b for a, (b, _, s) in enumerate(ranges)]
+    step = [abs(s) for _, _, s in ranges]
+    end = [b + (n - 1) * s + 1 for b, (_, n, _), s in zip(begin, ranges, step, strict=True)]
+    bounds = [e.const(v, h, dtype="int32") for v, h in ((begin, "begin"), (end, "end"), (step, "step"))]
+    e.finish(
+        "STRIDED_SLICE", unit, [x, *bounds], begin_mask=0, end_mask=0, ellipsis_mask=0,
+        new_axis_mask=0, shrink_axis_mask=0, offset=False,
+    )
+
+
+def _axis(unit: Unit, rank: int, default: int = 0) -> int:
+    return int(unit.attrs.get("axis", default)) % max(rank, 1)
+
+
+def emit_concat(e: Emitter, unit: Unit) -> None:
+    tensors = [e.value(name) for name in unit.inputs if e.graph.values[name].elements]
+    e.concat(tensors, _axis(unit, len(e.shape(tensors[0]))), out=unit.outputs[0])
+
+
+def emit_split(e: Emitter, unit: Unit) -> None:
+    """One SLICE an output: what NPU compilers make of SPLIT anyway."""
+    x = e.value(unit.inputs[0])
+    axis = _axis(unit, len(e.shape(x)))
+    begin = [0] * len(e.shape(x))
+    for name in unit.outputs:
+        if name:
+            e.slice(x, begin, e.graph.shape(name), out=name)
+            begin[axis] += e.graph.shape(name)[axis]
+
+
+def emit_expand(e: Emitter, unit: Unit) -> None:
+    x = e.value(unit.inputs[0])
+    shape = e.graph.shape(unit.outputs[0])
+    if e.graph.values[unit.inputs[0]].elements == int(np.prod(shape)):
+        e.reshape(x, shape, out=unit.outputs[0])
+        return
+    e.finish("BROADCAST_TO", unit, [x, e.const(shape, "shape", dtype="int32")])
+
+
+def emit_tile(e: Emitter, unit: Unit) -> None:
+    repeats = e.const(unit.attrs["repeats"], "repeats", dtype="int32")
+    e.finish("TILE", unit, [e.value(unit.inputs[0]), repeats])
+
+
+def _repeats(graph: Graph, unit: Unit) -> list[int]:
+    source, target = graph.shape(unit.inputs[0]), graph.shape(unit.outputs[0])
+    source = (1,) * (len(target) - len(source)) + tuple(source)
+    return [t // s for s, t in zip(source, target, strict=True)]
+
+
+def emit_repeat_by_concat(e: Emitter, unit: Unit) -> None:
+    """Tile or Expand as CONCATENATION of the same tensor, axis by axis."""
+    target = e.graph.shape(unit.outputs[0])
+    x = e.value(unit.inputs[0])
+    x = e.reshape(x, (1,) * (len(target) - len(e.shape(x))) + e.shape(x))
+    repeats = _repeats(e.graph, unit)
+    last = max(axis for axis, count in enumerate(repeats) if count > 1)
+    for axis, count in enumerate(repeats):
+        if count > 1:
+            x = e.concat([x] * count, axis, out=unit.outputs[0] if axis == last else "")
+
+
+def _few_repeats(graph: Graph, unit: Unit) -> str | None:
+    repeats = _repeats(graph, unit)
+    if max(repeats, default=1) == 1:
+        return "nothing is repeated"
+    return None if max(repeats) <= 64 else f"{max(repeats)} copies on one axis, over 64"
+
+
+def emit_gather(e: Emitter, unit: Unit) -> None:
+    x, indices = e.value(unit.inputs[0]), e.value(unit.inputs[1])
+    data = e.graph.constants.get(unit.inputs[1])
+    axis = _axis(unit, len(e.shape(x)))
+    size = e.shape(x)[axis]
+    if data is not None:
+        wrapped = np.where(data < 0, data + size, data)
+        indices = e.const(wrapped, "indices", dtype="int32")
+    e.finish("GATHER", unit, [x, indices], axis=axis, batch_dims=0)
+
+
+def emit_gather_elements(e: Emitter, unit: Unit) -> None:
+    """GATHER over the flattened data: index * stride of the axis + the constant rest."""
+    x, indices = e.value(unit.inputs[0]), e.value(unit.inputs[1])
+    shape, picked = e.shape(x), e.shape(indices)
+    axis = _axis(unit, len(shape))
+    strides = [int(np.prod(shape[a + 1 :])) for a in range(len(shape))]
+    grid = np.indices(picked, dtype=np.int64)
+    rest = sum(grid[a] * strides[a] for a in range(len(shape)) if a != axis)
+    offset = e.const(np.broadcast_to(rest, picked), "offset", dtype="int32")
+    flat = indices
+    if strides[axis] != 1:
+        flat = two(e, "MUL", flat, e.const(strides[axis], "stride", dtype="int32"))
+    flat = two(e, "ADD", flat, offset)
+    vector = e.reshape(x, (int(np.prod(shape)),))
+    e.finish("GATHER", unit, [vector, flat], axis=0, batch_dims=0)
+
+
+def emit_gather_nd(e: Emitter, unit: Unit) -> None:
+    e.finish("GATHER_ND", unit, [e.value(name) for name in unit.inputs])
+
+
+def emit_pad(e: Emitter, unit: Unit) -> None:
+    x = e.value(unit.inputs[0])
+    pads = unit.attrs["pads"]
+    rank = len(e.shape(x))
+    if any(p < 0 for p in pads):
+        begin = [max(-p, 0) for p in pads[:rank]]
+        size = [
+            n - b - max(-p, 0)
+            for n, b, p in zip(e.shape(x), begin, pads[rank:], strict=True)
+        ]
+        x = e.slice(x, begin, size)
+        pads = [max(p, 0) for p in pads]
+    table = e.const([[pads[a], pads[rank + a]] for a in range(rank)], "paddings", dtype="int32")
+    mode = unit.attrs.get("mode", "constant")
+    value = unit.attrs.get("value", 0.0) or 0.0
+    if mode == "reflect":
+        e.finish("MIRROR_PAD", unit, [x, table], mode="REFLECT")
+    elif value == 0.0:
+        e.finish("PAD", unit, [x, table])
+    else:
+        e.finish("PADV2", unit, [x, table, e.const(value, "pad_value", dtype=e.dtype(x))])
+
+
+def _pad_applies(graph: Graph, unit: Unit) -> str | None:
+    mode = unit.attrs.get("mode", "constant")
+    return None if mode in ("constant", "reflect") else f"Pad mode {mode}"
+
+
+OPS = (
+    Op("Reshape", (Lowering("reshape", emit_reshape),)),
+    Op("Transpose", (Lowering("transpose", emit_transpose),)),
+    Op("Identity", (Lowering("reshape", emit_reshape),), commute="elementwise"),
+    Op("Slice", (Lowering("slice", emit_slice),), commute="axis"),
+    Op("Concat", (Lowering("concatenation", emit_concat),), commute="axis"),
+    Op("Split", (Lowering("slices", emit_split),), commute="axis"),
+    Op(
+        "Expand",
+        (
+            Lowering("broadcast_to", emit_expand),
+            Lowering("concatenation", emit_repeat_by_concat, applies=_few_repeats),
+        ),
+    ),
+    Op(
+        "Tile",
+        (
+            Lowering("tile", emit_tile),
+            Lowering("concatenation", emit_repeat_by_concat, applies=_few_repeats),
+        ),
+    ),
+    Op("Gather", (Lowering("gather", emit_gather),)),
+    Op("GatherElements", (Lowering("gather_flat", emit_gather_elements),)),
+    Op("GatherND", (Lowering("gather_nd", emit_gather_nd),)),
+    Op("Pad", (Lowering("pad", emit_pad, applies=_pad_applies),), commute="axis"),
+)
