@@ -1,0 +1,344 @@
+"""LiteGraph -> the bytes of a .tflite file.
+
+Decides how the file is laid out: constants 16-byte aligned and each distinct content once, operator
+codes in order of first use with the version each needs, one signature "serving_default" that names
+inputs and outputs by their tensors. The same graph gives the same bytes. Leaves options to
+`options`, versions to `versions`; changes nothing of the graph. Source: schema.fbs of LiteRT.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import flatbuffers
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+from splitter.diagnostics import SplitterError
+from splitter.tflite.options import (
+    CUSTOM_OPTIONS,
+    INTERMEDIATES,
+    Packed,
+    code_number,
+    pack,
+    snake,
+)
+from splitter.tflite.types import LiteGraph, Operator, Quantization, Tensor
+from splitter.tflite.versions import operator_version
+
+IDENTIFIER = b"TFL3"
+SCHEMA_VERSION = 3
+SIGNATURE = "serving_default"
+LIMIT = 2**31 - 1
+"""Bytes of a file: offsets of a flatbuffer are 32 bits, signed where vtables are read."""
+
+_ALIGNMENT = 16
+"""Bytes; `force_align: 16` of Buffer.data in the schema."""
+
+_PLACEHOLDER = 127
+"""Operator codes above this are written beside it: the old field holds one signed byte."""
+
+_STATE: Mapping[str, tuple[int, ...]] = {
+    "LSTM": (18, 19),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (18, 19),
+    "RNN": (4,),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": (4,),
+    "SVDF": (4,),
+}
+"""Operands that are state, by the kernels' own input numbers."""
+
+
+def write(graph: LiteGraph, *, description: str = "") -> bytes:
+    """The .tflite file of a graph. `description` goes into the file's own description field.
+
+    SplitterError when the file would be over 2 GB. ValueError (a bug of the caller) when the graph
+    contradicts itself: a name without a tensor, data of another shape or type than its tensor, an
+    option that the operator does not have.
+    """
+    _check(graph)
+    _check_size(graph)
+    pool = _Pool(graph.tensors.values())
+    builder = flatbuffers.Builder(_estimate(graph, pool))
+    buffers = _buffers(builder, pool)
+    codes, subgraph = _subgraph(builder, graph, pool)
+    signature = _signature(builder, graph)
+    text = builder.CreateString(description)
+
+    schema.ModelStart(builder)
+    schema.ModelAddVersion(builder, SCHEMA_VERSION)
+    schema.ModelAddOperatorCodes(builder, codes)
+    schema.ModelAddSubgraphs(builder, subgraph)
+    schema.ModelAddDescription(builder, text)
+    schema.ModelAddBuffers(builder, buffers)
+    schema.ModelAddSignatureDefs(builder, signature)
+    builder.Finish(schema.ModelEnd(builder), file_identifier=IDENTIFIER)
+    # Not builder.Output(): that copies once more on the way to bytes.
+    return bytes(memoryview(builder.Bytes)[builder.Head() :])
+
+
+class _Pool:
+    """Distinct contents of constants. Number 0 is the empty buffer of everything variable."""
+
+    def __init__(self, tensors: Iterable[Tensor]) -> None:
+        self.contents: list[bytes | memoryview] = []
+        self.number: dict[str, int] = {}
+        seen: dict[bytes, int] = {}
+        for tensor in tensors:
+            if tensor.data is None:
+                continue
+            content = _content(tensor.data)
+            digest = hashlib.blake2b(content, digest_size=32).digest()
+            if digest not in seen:
+                self.contents.append(content)
+                seen[digest] = len(self.contents)
+            self.number[tensor.name] = seen[digest]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(len(content) + _ALIGNMENT for content in self.contents)
+
+
+def _content(data: Any) -> memoryview | bytes:
+    """The bytes in the file's order, without a copy where the array has them already."""
+    array: Any = np.ascontiguousarray(data, dtype=data.dtype.newbyteorder("<"))
+    # An empty array has no address that memoryview could cast.
+    return memoryview(array.reshape(-1).view(np.uint8)) if array.size else b""
+
+
+def _check(graph: LiteGraph) -> None:
+    for tensor in graph.tensors.values():
+        data = tensor.data
+        if data is not None and (data.shape != tensor.shape or data.dtype.name != tensor.dtype):
+            raise ValueError(
+                f"constant {tensor.name} is {tensor.dtype}{list(tensor.shape)}, "
+                f"its data {data.dtype.name}{list(data.shape)}"
+            )
+        _check_quantization(tensor)
+    used = [name for op in graph.operators for name in (*op.inputs, *op.outputs) if name]
+    for name in dict.fromkeys([*graph.inputs, *graph.outputs, *used]):
+        if name not in graph.tensors:
+            raise ValueError(f"no tensor {name} in the graph")
+    _check_order(graph)
+
+
+def _check_order(graph: LiteGraph) -> None:
+    """Nothing is read before it is there."""
+    there = {name for name, tensor in graph.tensors.items() if tensor.data is not None}
+    there.update(graph.inputs, _variables(graph))
+    for op in graph.operators:
+        for name in op.inputs:
+            if name and name not in there:
+                raise ValueError(f"{op.code} reads {name} before any operator writes it")
+        there.update(op.outputs)
+    for name in graph.outputs:
+        if name not in there:
+            raise ValueError(f"no operator writes the output {name}")
+
+
+def _check_quantization(tensor: Tensor) -> None:
+    q = tensor.quantization
+    if q is None:
+        return
+    if len(q.scale) != len(q.zero_point):
+        raise ValueError(f"{tensor.name}: {len(q.scale)} scales, {len(q.zero_point)} zero points")
+    if q.per_channel and (
+        not 0 <= q.axis < len(tensor.shape) or tensor.shape[q.axis] != len(q.scale)
+    ):
+        raise ValueError(
+            f"{tensor.name}: {len(q.scale)} scales on axis {q.axis} of {list(tensor.shape)}"
+        )
+
+
+def _check_size(graph: LiteGraph) -> None:
+    total = sum(t.data.nbytes for t in graph.tensors.values() if t.data is not None)
+    if total >= LIMIT:
+        raise SplitterError(
+            f"the constants take {total / 1e9:.2f} GB; a .tflite file holds at most 2 GB",
+            hint="a part of fewer operators, or int8 weights, makes a smaller file",
+        )
+
+
+def _estimate(graph: LiteGraph, pool: _Pool) -> int:
+    """Bytes to reserve: a builder that runs out doubles, with all constants in it."""
+    names = sum(len(name) for name in graph.tensors)
+    scales = sum(len(t.quantization.scale) for t in graph.tensors.values() if t.quantization)
+    entries = len(graph.tensors) + len(graph.operators) + len(pool.contents)
+    return min(pool.nbytes + 8 * names + 16 * scales + 512 * entries + 65536, LIMIT)
+
+
+def _buffers(builder: Any, pool: _Pool) -> int:
+    tables = [_buffer(builder, content) for content in (b"", *pool.contents)]
+    return _offsets(builder, tables)
+
+
+def _buffer(builder: Any, content: bytes | memoryview) -> int:
+    data = 0
+    if len(content):
+        builder.Prep(_ALIGNMENT, len(content))
+        data = builder.CreateByteVector(bytes(content))
+    schema.BufferStart(builder)
+    if data:
+        schema.BufferAddData(builder, data)
+    return int(schema.BufferEnd(builder))
+
+
+def _subgraph(builder: Any, graph: LiteGraph, pool: _Pool) -> tuple[int, int]:
+    """The vectors of operator codes and of the one subgraph."""
+    index = {name: number for number, name in enumerate(graph.tensors)}
+    variable = _variables(graph)
+    tensors = [
+        _tensor(builder, tensor, pool.number.get(name, 0), variable=name in variable)
+        for name, tensor in graph.tensors.items()
+    ]
+    codes: dict[tuple[str, int], int] = {}
+    operators = [_operator(builder, op, graph, index, codes) for op in graph.operators]
+    code_vector = _offsets(builder, [_code(builder, *key) for key in codes])
+    tensor_vector = _offsets(builder, tensors)
+    operator_vector = _offsets(builder, operators)
+    inputs = _numbers(builder, [index[name] for name in graph.inputs], np.int32)
+    outputs = _numbers(builder, [index[name] for name in graph.outputs], np.int32)
+    name = builder.CreateString("main")
+    schema.SubGraphStart(builder)
+    schema.SubGraphAddTensors(builder, tensor_vector)
+    schema.SubGraphAddInputs(builder, inputs)
+    schema.SubGraphAddOutputs(builder, outputs)
+    schema.SubGraphAddOperators(builder, operator_vector)
+    schema.SubGraphAddName(builder, name)
+    return code_vector, _offsets(builder, [schema.SubGraphEnd(builder)])
+
+
+def _variables(graph: LiteGraph) -> frozenset[str]:
+    """State that an operator keeps from run to run: its state operands that nothing writes."""
+    given = set(graph.inputs) | set(graph.producers)
+    state = {
+        op.inputs[place]
+        for op in graph.operators
+        for place in _STATE.get(op.code, ())
+        if place < len(op.inputs)
+    }
+    return frozenset(name for name in state - given - {""} if graph.tensors[name].data is None)
+
+
+def _tensor(builder: Any, tensor: Tensor, buffer: int, *, variable: bool) -> int:
+    kind = getattr(schema.TensorType, tensor.dtype.upper(), None)
+    if kind is None:
+        raise ValueError(f"{tensor.name}: TFLite has no type {tensor.dtype}")
+    quantization = _quantization(builder, tensor.quantization) if tensor.quantization else 0
+    shape = _numbers(builder, tensor.shape, np.int32)
+    name = builder.CreateString(tensor.name)
+    schema.TensorStart(builder)
+    schema.TensorAddShape(builder, shape)
+    schema.TensorAddType(builder, kind)
+    schema.TensorAddBuffer(builder, buffer)
+    schema.TensorAddName(builder, name)
+    if quantization:
+        schema.TensorAddQuantization(builder, quantization)
+    schema.TensorAddIsVariable(builder, variable)
+    schema.TensorAddHasRank(builder, True)
+    return int(schema.TensorEnd(builder))
+
+
+def _quantization(builder: Any, quantization: Quantization) -> int:
+    scale = _numbers(builder, quantization.scale, np.float32)
+    zero_point = _numbers(builder, quantization.zero_point, np.int64)
+    schema.QuantizationParametersStart(builder)
+    schema.QuantizationParametersAddScale(builder, scale)
+    schema.QuantizationParametersAddZeroPoint(builder, zero_point)
+    schema.QuantizationParametersAddQuantizedDimension(builder, quantization.axis)
+    return int(schema.QuantizationParametersEnd(builder))
+
+
+def _operator(
+    builder: Any,
+    op: Operator,
+    graph: LiteGraph,
+    index: Mapping[str, int],
+    codes: dict[tuple[str, int], int],
+) -> int:
+    custom = op.code.startswith("CUSTOM:")
+    packed = None if custom else pack(op, graph.tensors)
+    version = 1 if custom else operator_version(op, graph.tensors, _numeric(packed))
+    code = codes.setdefault((op.code, version), len(codes))
+    inner = _numbers(builder, [index[n] for n in op.options.get(INTERMEDIATES, ())], np.int32)
+    custom_options = _custom_options(builder, op) if custom else 0
+    table = packed.table.Pack(builder) if packed else 0
+    inputs = _numbers(builder, [index[name] if name else -1 for name in op.inputs], np.int32)
+    outputs = _numbers(builder, [index[name] for name in op.outputs], np.int32)
+    schema.OperatorStart(builder)
+    schema.OperatorAddOpcodeIndex(builder, code)
+    schema.OperatorAddInputs(builder, inputs)
+    schema.OperatorAddOutputs(builder, outputs)
+    if packed and packed.second:
+        schema.OperatorAddBuiltinOptions2Type(builder, packed.tag)
+        schema.OperatorAddBuiltinOptions2(builder, table)
+    elif packed:
+        schema.OperatorAddBuiltinOptionsType(builder, packed.tag)
+        schema.OperatorAddBuiltinOptions(builder, table)
+    if custom_options:
+        schema.OperatorAddCustomOptions(builder, custom_options)
+    if INTERMEDIATES in op.options:
+        schema.OperatorAddIntermediates(builder, inner)
+    return int(schema.OperatorEnd(builder))
+
+
+def _numeric(packed: Packed | None) -> dict[str, Any]:
+    if packed is None:
+        return {}
+    return {snake(name): value for name, value in vars(packed.table).items()}
+
+
+def _custom_options(builder: Any, op: Operator) -> int:
+    unknown = set(op.options) - {CUSTOM_OPTIONS, INTERMEDIATES}
+    if unknown:
+        raise ValueError(f"{op.code} takes {CUSTOM_OPTIONS} as bytes, not {sorted(unknown)}")
+    content = bytes(op.options.get(CUSTOM_OPTIONS, b""))
+    if not content:
+        return 0
+    builder.Prep(_ALIGNMENT, len(content))
+    return int(builder.CreateByteVector(content))
+
+
+def _code(builder: Any, code: str, version: int) -> int:
+    builtin, _, custom = code.partition(":")
+    number = code_number(builtin)
+    name = builder.CreateString(custom) if custom else 0
+    schema.OperatorCodeStart(builder)
+    schema.OperatorCodeAddDeprecatedBuiltinCode(builder, min(number, _PLACEHOLDER))
+    if name:
+        schema.OperatorCodeAddCustomCode(builder, name)
+    schema.OperatorCodeAddVersion(builder, version)
+    schema.OperatorCodeAddBuiltinCode(builder, number)
+    return int(schema.OperatorCodeEnd(builder))
+
+
+def _signature(builder: Any, graph: LiteGraph) -> int:
+    index = {name: number for number, name in enumerate(graph.tensors)}
+    inputs = _offsets(builder, [_named(builder, name, index[name]) for name in graph.inputs])
+    outputs = _offsets(builder, [_named(builder, name, index[name]) for name in graph.outputs])
+    key = builder.CreateString(SIGNATURE)
+    schema.SignatureDefStart(builder)
+    schema.SignatureDefAddInputs(builder, inputs)
+    schema.SignatureDefAddOutputs(builder, outputs)
+    schema.SignatureDefAddSignatureKey(builder, key)
+    return _offsets(builder, [schema.SignatureDefEnd(builder)])
+
+
+def _named(builder: Any, name: str, index: int) -> int:
+    text = builder.CreateString(name)
+    schema.TensorMapStart(builder)
+    schema.TensorMapAddName(builder, text)
+    schema.TensorMapAddTensorIndex(builder, index)
+    return int(schema.TensorMapEnd(builder))
+
+
+def _offsets(builder: Any, items: Sequence[int]) -> int:
+    builder.StartVector(4, len(items), 4)
+    for item in reversed(items):
+        builder.PrependUOffsetTRelative(item)
+    return int(builder.EndVector())
+
+
+def _numbers(builder: Any, values: Iterable[float], dtype: type[np.generic]) -> int:
+    return int(builder.CreateNumpyVector(np.asarray(list(values), dtype=dtype)))
