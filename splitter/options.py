@@ -1,0 +1,42 @@
+"""What a run of the main job was asked to do, as data. Decides the defaults, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Options:
+    """One call of the main job.
+
+    calibration:   a folder of images, an .npz, "random", or "" when none was given.
+    preprocess:    "imagenet", "none", or "" (arrays that need none); mean and std override it.
+    validation:    like calibration; "" verifies on calibration samples.
+    shapes:        for inputs with free dimensions, ONNX input name -> shape.
+    trust:         the weakest confidence of a rule that may put a unit on the NPU.
+    int16:         names of values or nodes that take 16 bits outside the NPU, or ("auto",).
+    npu, cpu:      names of nodes that must sit there. cut: values at which the NPU part ends.
+    task:          "detection", "classification", "" to be guessed from the outputs.
+    """
+
+    model: Path
+    target: str
+    out: Path
+    calibration: str = ""
+    calibration_samples: int = 32
+    preprocess: str = ""
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    validation: str = ""
+    verify_samples: int = 32
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    trust: str = "proxy"
+    int16: tuple[str, ...] = ()
+    npu: tuple[str, ...] = ()
+    cpu: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
+    keep_float: bool = False
+    threads: int = 2
+    task: str = ""
