@@ -56,7 +56,7 @@ def _convolve(
         "CONV_2D", [x, kernel, bias], shape, out=out, hint="conv",
         padding=pad, stride_h=stride[0], stride_w=stride[1],
         dilation_h_factor=dilation[0], dilation_w_factor=dilation[1],
-        fused_activation_function=unit.attrs.get("activation", "NONE"),
+        fused_activation_function=unit.attrs.get("activation") or "NONE",
     )
 
 
@@ -84,7 +84,7 @@ def emit_depthwise(e: Emitter, unit: Unit) -> None:
         padding=pad, stride_h=stride[0], stride_w=stride[1],
         dilation_h_factor=dilation[0], dilation_w_factor=dilation[1],
         depth_multiplier=weight.shape[0] // groups,
-        fused_activation_function=unit.attrs.get("activation", "NONE"),
+        fused_activation_function=unit.attrs.get("activation") or "NONE",
     )
 
 

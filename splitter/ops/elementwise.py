@@ -21,7 +21,7 @@ def binary(name: str, code: str) -> Op:
     def emit(e: Emitter, unit: Unit) -> None:
         options = {}
         if code in ACTIVATED:
-            options["fused_activation_function"] = unit.attrs.get("activation", "NONE")
+            options["fused_activation_function"] = unit.attrs.get("activation") or "NONE"
         e.finish(code, unit, [e.value(name) for name in unit.inputs], **options)
 
     return Op(name, (Lowering(code.lower(), emit),), commute="elementwise")
@@ -101,6 +101,18 @@ def emit_reciprocal(e: Emitter, unit: Unit) -> None:
              fused_activation_function="NONE")
 
 
+def emit_div(e: Emitter, unit: Unit) -> None:
+    """a / b as a * (1 / b) in float: 1 / b is a function of one variable, which integers do by
+    table, where the integer DIV kernel aborts on a divisor that was rounded to zero."""
+    a, b = (e.value(name) for name in unit.inputs)
+    if e.dtype(a) != "float32":
+        e.finish("DIV", unit, [a, b], fused_activation_function="NONE")
+        return
+    inverse = e.op("DIV", [e.const(1.0, "one"), b], e.shape(b), hint="inverse",
+                   fused_activation_function="NONE")
+    e.finish("MUL", unit, [a, inverse], fused_activation_function="NONE")
+
+
 def emit_pow(e: Emitter, unit: Unit) -> None:
     e.finish("POW", unit, [e.value(unit.inputs[0]), e.value(unit.inputs[1])])
 
@@ -111,7 +123,7 @@ def emit_cast(e: Emitter, unit: Unit) -> None:
     if e.dtype(source) == target:
         e.reshape(source, e.shape(source), out=unit.outputs[0])
         return
-    e.finish("CAST", unit, [source], in_data_type=e.dtype(source), out_data_type=target)
+    e.finish("CAST", unit, [source])
 
 
 def emit_where(e: Emitter, unit: Unit) -> None:
@@ -126,7 +138,6 @@ OPS = (
     binary("Add", "ADD"),
     binary("Sub", "SUB"),
     binary("Mul", "MUL"),
-    binary("Div", "DIV"),
     binary("Equal", "EQUAL"),
     binary("Greater", "GREATER"),
     binary("GreaterOrEqual", "GREATER_EQUAL"),
@@ -152,6 +163,7 @@ OPS = (
     unary("Sqrt", "SQRT"),
     unary("Tanh", "TANH"),
     chain("Clip", emit_clip),
+    chain("Div", emit_div, lowering="inverse"),
     chain("Reciprocal", emit_reciprocal),
     chain("Pow", emit_pow),
     chain("Cast", emit_cast),

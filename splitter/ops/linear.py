@@ -44,7 +44,7 @@ def emit_fully_connected(e: Emitter, unit: Unit) -> None:
     has_bias = len(unit.inputs) > 2 and unit.inputs[2]
     bias = e.value(unit.inputs[2]) if has_bias else ""
     over_rows(
-        e, x, weight, bias, activation=unit.attrs.get("activation", "NONE"), out=unit.outputs[0],
+        e, x, weight, bias, activation=unit.attrs.get("activation") or "NONE", out=unit.outputs[0],
         shape=e.graph.shape(unit.outputs[0]),
     )
 
@@ -63,17 +63,19 @@ def emit_batch_matmul(e: Emitter, unit: Unit) -> None:
     a, b = _padded(e, unit.inputs[0], left=True), _padded(e, unit.inputs[1], left=False)
     sa, sb = e.shape(a), e.shape(b)
     out = e.graph.shape(unit.outputs[0])
-    m, n = sa[-2], sb[-1]
+    adj_x, adj_y = bool(unit.attrs.get("adj_x")), bool(unit.attrs.get("adj_y"))
+    m = sa[-1] if adj_x else sa[-2]
+    n = sb[-2] if adj_y else sb[-1]
     batch = broadcast(sa[:-2], sb[:-2])
     count = prod(batch)
     if prod(sa[:-2]) == count == prod(sb[:-2]):
-        a = e.reshape(a, (count, m, sa[-1]))
-        b = e.reshape(b, (count, sa[-1], n))
+        a = e.reshape(a, (count, *sa[-2:]))
+        b = e.reshape(b, (count, *sb[-2:]))
         batch = (count,)
     y = e.op(
         "BATCH_MATMUL", [a, b], (*batch, m, n), hint="matmul",
         out=unit.outputs[0] if out == (*batch, m, n) else "",
-        adj_x=False, adj_y=False, asymmetric_quantize_inputs=False,
+        adj_x=adj_x, adj_y=adj_y, asymmetric_quantize_inputs=False,
     )
     if y != unit.outputs[0]:
         e.reshape(y, out, out=unit.outputs[0])
@@ -91,11 +93,12 @@ def _constant_left(graph: Graph, unit: Unit) -> str | None:
 def emit_constant_left(e: Emitter, unit: Unit) -> None:
     """A @ X = (X^T A^T)^T: FULLY_CONNECTED between two transposes, so that A has per-channel scales."""
     data = e.graph.constants[unit.inputs[0]]
+    data = data.reshape(data.shape[-2:])
     x = e.value(unit.inputs[1])
     rank = len(e.shape(x))
     swap = (*range(rank - 2), rank - 1, rank - 2)
-    weight = e.const(data.reshape(data.shape[-2:]), "weight")
-    y = over_rows(e, e.transpose(x, swap), weight, "")
+    weight = e.const(data.T if unit.attrs.get("adj_x") else data, "weight")
+    y = over_rows(e, x if unit.attrs.get("adj_y") else e.transpose(x, swap), weight, "")
     y = e.transpose(y, swap)
     e.reshape(y, e.graph.shape(unit.outputs[0]), out=unit.outputs[0])
 

@@ -18,17 +18,12 @@ def emit_transpose(e: Emitter, unit: Unit) -> None:
 
 
 def _ranges(graph: Graph, unit: Unit) -> list[tuple[int, int, int]]:
-    """(start, length, step) for every axis of an ONNX Slice, clamped as ONNX says."""
-    shape = graph.shape(unit.inputs[0])
-    starts, ends = unit.attrs["starts"], unit.attrs["ends"]
-    axes = unit.attrs.get("axes") or tuple(range(len(starts)))
-    steps = unit.attrs.get("steps") or (1,) * len(starts)
-    result = [(0, size, 1) for size in shape]
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        begin, _, _ = slice(int(start), int(end), int(step)).indices(shape[axis])
-        length = len(range(*slice(int(start), int(end), int(step)).indices(shape[axis])))
-        result[axis] = (begin, length, int(step))
-    return result
+    """(start, length, step) for every axis of a Slice unit."""
+    attrs = unit.attrs
+    return [
+        (start, len(range(start, end, step)), step)
+        for start, end, step in zip(attrs["starts"], attrs["ends"], attrs["steps"], strict=True)
+    ]
 
 
 def emit_slice(e: Emitter, unit: Unit) -> None:
@@ -147,17 +142,15 @@ def emit_gather_nd(e: Emitter, unit: Unit) -> None:
 
 def emit_pad(e: Emitter, unit: Unit) -> None:
     x = e.value(unit.inputs[0])
-    pads = unit.attrs["pads"]
-    rank = len(e.shape(x))
-    if any(p < 0 for p in pads):
-        begin = [max(-p, 0) for p in pads[:rank]]
+    pads = [tuple(pair) for pair in unit.attrs["pads"]]
+    if any(p < 0 for pair in pads for p in pair):
+        begin = [max(-before, 0) for before, _ in pads]
         size = [
-            n - b - max(-p, 0)
-            for n, b, p in zip(e.shape(x), begin, pads[rank:], strict=True)
+            n - b - max(-after, 0) for n, b, (_, after) in zip(e.shape(x), begin, pads, strict=True)
         ]
         x = e.slice(x, begin, size)
-        pads = [max(p, 0) for p in pads]
-    table = e.const([[pads[a], pads[rank + a]] for a in range(rank)], "paddings", dtype="int32")
+        pads = [(max(before, 0), max(after, 0)) for before, after in pads]
+    table = e.const(pads, "paddings", dtype="int32")
     mode = unit.attrs.get("mode", "constant")
     value = unit.attrs.get("value", 0.0) or 0.0
     if mode == "reflect":

@@ -1,0 +1,38 @@
+"""Float TFLite graph and ranges -> integer TFLite graph, the whole graph once.
+
+ranges      what the values are (calibration)
+clipping    how much of a range is covered
+kernels     what TFLite's integer kernels ask for
+parameters  scale and zero point of every tensor, and where a scale must change
+weights, lookup, convert   the integer graph written out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from splitter.quantize.clipping import Clip, min_max
+from splitter.quantize.convert import convert
+from splitter.quantize.parameters import Demands, choose
+from splitter.quantize.ranges import Range, Ranges, calibrate
+from splitter.tflite.types import LiteGraph
+
+__all__ = ["Demands", "Range", "Ranges", "calibrate", "quantize"]
+
+
+def quantize(
+    graph: LiteGraph,
+    ranges: Ranges,
+    *,
+    npu: Collection[str],
+    demands: Demands = Demands(),
+    int16: Collection[str] = (),
+    clip: Clip = min_max,
+) -> LiteGraph:
+    """The integer form of a float graph; every operator keeps its unit.
+
+    npu: units on the NPU. demands: what its compiler asks for. int16: tensors of 16 bits.
+    Raises SplitterError that lists every operator without an integer form.
+    """
+    parameters = choose(graph, ranges, npu=npu, demands=demands, int16=int16, clip=clip)
+    return convert(graph, parameters, npu=npu)

@@ -1,0 +1,37 @@
+"""How much of a calibrated range the integers cover."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from splitter.quantize.parameters import affine, quantize_values
+from splitter.quantize.ranges import Range
+
+Clip = Callable[[Range, bool], tuple[float, float]]
+
+SHRINK = (1.0, 0.97, 0.94, 0.9, 0.86, 0.82, 0.77, 0.72, 0.66, 0.6, 0.53, 0.46, 0.4)
+
+
+def min_max(entry: Range, symmetric: bool) -> tuple[float, float]:
+    """The extremes seen."""
+    return entry.low, entry.high
+
+
+def least_squares(entry: Range, symmetric: bool) -> tuple[float, float]:
+    """The bounds, shrunk on each side, with the least mean squared error on the kept values."""
+    low, high = min(entry.low, 0.0), max(entry.high, 0.0)
+    values = entry.values.astype(np.float64)
+    if low == high or not values.size:
+        return low, high
+    best = (np.inf, low, high)
+    for a in SHRINK if low < 0 and not symmetric else (1.0,):
+        for b in SHRINK:
+            bounds = (low * b, high * b) if symmetric else (low * a, high * b)
+            q = affine(*bounds, bits=8, symmetric=symmetric)
+            real = (quantize_values(values, q, 8) - q.zero_point[0]) * q.scale[0]
+            error = float(np.square(real - values).mean())
+            if error < best[0]:
+                best = (error, *bounds)
+    return best[1], best[2]

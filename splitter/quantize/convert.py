@@ -1,0 +1,285 @@
+"""Writes the integer graph from chosen parameters: types, weights, biases, scale changes, tables.
+
+Operators keep their unit. A scale change is MUL by 1 on the NPU, where a stand-alone QUANTIZE
+stays on the CPU (field report, facts of imx95), and QUANTIZE elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from splitter.diagnostics import SplitterError
+from splitter.quantize import lookup
+from splitter.quantize.kernels import KERNELS, data_inputs
+from splitter.quantize.parameters import Parameters
+from splitter.quantize.weights import (
+    channel_axis,
+    quantize_bias,
+    quantize_constant,
+    quantize_weights,
+)
+from splitter.tflite.types import Array, LiteGraph, Operator, Quantization, Tensor
+
+ONE = Quantization((1.0,), (0,))
+
+
+def convert(graph: LiteGraph, parameters: Parameters, *, npu: Collection[str]) -> LiteGraph:
+    """The integer form of the graph; no float tensor is left.
+
+    Raises SplitterError listing every operator that has no integer form.
+    """
+    writer = Writer(graph, parameters, npu)
+    for index, op in enumerate(graph.operators):
+        writer.operator(index, op)
+    writer.raise_problems()
+    return LiteGraph(graph.inputs, graph.outputs, writer.tensors, tuple(writer.operators))
+
+
+class Writer:
+    """Collects the operators and tensors of the integer graph."""
+
+    def __init__(
+        self, graph: LiteGraph, parameters: Parameters, npu: Collection[str]
+    ) -> None:
+        self.graph, self.parameters, self.npu = graph, parameters, npu
+        self.tensors: dict[str, Tensor] = {}
+        self.operators: list[Operator] = []
+        self.problems: list[str] = []
+        self._rescaled: dict[tuple[str, int, Quantization, bool], str] = {}
+        for name in (*graph.inputs, *graph.outputs):
+            self._variable(name)
+
+    def raise_problems(self) -> None:
+        if self.problems:
+            raise SplitterError(
+                f"{len(self.problems)} operators have no integer form:\n  "
+                + "\n  ".join(self.problems),
+                hint="keep them out of the TFLite parts by cutting before them",
+            )
+
+    def operator(self, index: int, op: Operator) -> None:
+        if op.code == "CAST":
+            self._cast(op)
+        elif not any(name in self.parameters.tensors for name in (*op.inputs, *op.outputs)):
+            self._copy(op)
+        elif op.code not in KERNELS:
+            self.problems.append(f"{op.code} of {op.unit}")
+        elif KERNELS[op.code].weighted:
+            self._weighted(index, op)
+        elif self._needs_table(op):
+            self._table(index, op)
+        else:
+            self._plain(index, op)
+
+    # -- tensors ------------------------------------------------------------------------------
+
+    def _variable(self, name: str) -> str:
+        """A tensor of the float graph in its integer type; others as they are."""
+        if name and name not in self.tensors:
+            tensor = self.graph.tensors[name]
+            q = self.parameters.tensors.get(name)
+            if q is not None:
+                bits = self.parameters.bits[name]
+                tensor = replace(tensor, dtype=f"int{bits}", quantization=q)
+            elif tensor.dtype == "float32" and tensor.data is None:
+                tensor = replace(tensor, dtype="int8", quantization=ONE)
+            self.tensors[name] = tensor
+        return name
+
+    def _add(self, tensor: Tensor) -> str:
+        """A new tensor under a free name; an equal one is shared."""
+        name, count = tensor.name, 0
+        while name in self.tensors and not same(self.tensors[name], tensor):
+            count += 1
+            name = f"{tensor.name}_{count}"
+        self.tensors[name] = replace(tensor, name=name)
+        return name
+
+    def _bits(self, op: Operator) -> int:
+        """The width an operator computes in: its output's, else its widest input's."""
+        known = self.parameters.bits
+        outputs = [known[name] for name in op.outputs if name in known]
+        return outputs[0] if outputs else max(known[n] for n in op.inputs if n in known)
+
+    def _input(self, index: int, position: int, op: Operator, name: str) -> str:
+        """A variable data input, through a change of scale where one was decided."""
+        self._variable(name)
+        edge = self.parameters.edges.get((index, position))
+        if edge is None:
+            return name
+        bits, target = edge
+        on_npu = op.unit in self.npu
+        key = (name, bits, target, on_npu)
+        if key not in self._rescaled:
+            self._rescaled[key] = self._rescale(name, bits, target, op.unit)
+        return self._rescaled[key]
+
+    def _rescale(self, name: str, bits: int, target: Quantization, unit: str) -> str:
+        source = self.tensors[name]
+        result = self._add(
+            Tensor(f"{name}/rescaled", source.shape, f"int{bits}", None, target)
+        )
+        if unit in self.npu and bits == 8 and source.dtype == "int8":
+            one = self._add(quantize_constant(f"{name}/one", np.ones(()), 8, None))
+            options = {"fused_activation_function": "NONE"}
+            self.operators.append(Operator("MUL", (name, one), (result,), options, unit))
+        else:
+            self.operators.append(Operator("QUANTIZE", (name,), (result,), {}, unit))
+        return result
+
+    def _constant(self, op: Operator, position: int, target: Quantization | None) -> str:
+        """A constant operand in the operator's width."""
+        name = op.inputs[position]
+        data = self.graph.tensors[name].data
+        assert data is not None
+        return self._add(quantize_constant(name, data, self._bits(op), target))
+
+    # -- operators ----------------------------------------------------------------------------
+
+    def _copy(self, op: Operator) -> None:
+        for name in (*op.inputs, *op.outputs):
+            self._variable(name)
+        self.operators.append(op)
+
+    def _plain(self, index: int, op: Operator) -> None:
+        """An operator with an integer kernel: same operator on integer tensors."""
+        carried = data_inputs(op.code, len(op.inputs))
+        tied = self.parameters.tensors.get(op.outputs[0]) if KERNELS[op.code].same else None
+        inputs = []
+        for position, name in enumerate(op.inputs):
+            if position not in carried or not name:
+                inputs.append(self._variable(name))
+            elif name in self.parameters.tensors:
+                inputs.append(self._input(index, position, op, name))
+            else:
+                inputs.append(self._constant(op, position, tied))
+        outputs = tuple(self._variable(name) for name in op.outputs)
+        self.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
+
+    def _weighted(self, index: int, op: Operator) -> None:
+        """FULLY_CONNECTED and convolutions: per-channel weights, bias in 32 or 64 bits."""
+        x = self._input(index, 0, op, op.inputs[0])
+        q = self.tensors[x].quantization
+        assert q is not None
+        weight = self.graph.tensors[op.inputs[1]]
+        bias = self.graph.tensors[op.inputs[2]] if len(op.inputs) > 2 and op.inputs[2] else None
+        if weight.data is None or (bias is not None and bias.data is None):
+            self.problems.append(f"{op.code} of {op.unit} with weights that are not constant")
+            return
+        dtype = "int32" if self._bits(op) == 8 else "int64"
+        data = None if bias is None else bias.data
+        weights = quantize_weights(
+            weight, channel_axis(op.code), input_scale=q.scale[0], bias=data, bias_dtype=dtype
+        )
+        inputs = [x, self._add(weights)]
+        if bias is not None and data is not None:
+            inputs.append(
+                self._add(
+                    quantize_bias(
+                        bias.name, data, weights, input_scale=q.scale[0], dtype=dtype
+                    )
+                )
+            )
+        else:
+            inputs.append("")
+        outputs = tuple(self._variable(name) for name in op.outputs)
+        self.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
+
+    def _needs_table(self, op: Operator) -> bool:
+        kernel = KERNELS[op.code]
+        return not (kernel.int8 if self._bits(op) == 8 else kernel.int16)
+
+    def _table(self, index: int, op: Operator) -> None:
+        """A function of one variable as CAST, ADD, GATHER."""
+        function = lookup.function_of(self.graph, op)
+        variable = [(i, n) for i, n in enumerate(op.inputs) if n in self.parameters.tensors]
+        if function is None or len(variable) != 1:
+            self.problems.append(f"{op.code} of {op.unit} in {self._bits(op)} bits")
+            return
+        position, name = variable[0]
+        source = self.tensors[self._input(index, position, op, name)]
+        target = self.tensors[self._variable(op.outputs[0])]
+        assert source.quantization is not None
+        if target.quantization is None:
+            self.problems.append(f"{op.code} of {op.unit}: output is not quantized")
+            return
+        bits, wide = int(source.dtype[3:]), int(target.dtype[3:])
+        entries = lookup.table(function, source.quantization, bits, target.quantization, wide)
+        values = self._add(
+            Tensor(f"{op.outputs[0]}/table", entries.shape, target.dtype, entries,
+                   target.quantization)
+        )
+        position_tensor = self.table_index(source, op.unit)
+        self.operators.append(
+            Operator("GATHER", (values, position_tensor), op.outputs,
+                     {"axis": 0, "batch_dims": 0}, op.unit)
+        )
+
+    def table_index(self, source: Tensor, unit: str) -> str:
+        """The 32-bit position in a table for every integer of the source."""
+        bits = int(source.dtype[3:])
+        wide = self._add(Tensor(f"{source.name}/int32", source.shape, "int32"))
+        index = self._add(Tensor(f"{source.name}/index", source.shape, "int32"))
+        half = self._add(
+            Tensor(f"half_{bits}", (), "int32", np.array(2 ** (bits - 1), np.int32))
+        )
+        if not any(index in op.outputs for op in self.operators):
+            self.operators += [
+                Operator("CAST", (source.name,), (wide,), {}, unit),
+                Operator("ADD", (wide, half), (index,),
+                         {"fused_activation_function": "NONE"}, unit),
+            ]
+        return index
+
+    def _cast(self, op: Operator) -> None:
+        """CAST between float and integer types has another meaning on quantized values."""
+        source, target = op.inputs[0], op.outputs[0]
+        quantized_in = source in self.parameters.tensors
+        quantized_out = target in self.parameters.tensors
+        if not quantized_in and not quantized_out:
+            self._copy(op)
+        elif quantized_in:
+            self._cast_to_integer(op)
+        else:
+            self._cast_from_integer(op)
+
+    def _cast_to_integer(self, op: Operator) -> None:
+        """Float to int32 or bool: the real value, truncated, from a table."""
+        source = self.tensors[self._variable(op.inputs[0])]
+        target = self.graph.tensors[op.outputs[0]]
+        assert source.quantization is not None
+        half = 2 ** (int(source.dtype[3:]) - 1)
+        real = np.arange(-half, half) - source.quantization.zero_point[0]
+        entries: Array = np.trunc(real * source.quantization.scale[0])
+        entries = (real != 0) if target.dtype == "bool" else entries.astype(target.dtype)
+        values = self._add(Tensor(f"{target.name}/table", entries.shape, target.dtype, entries))
+        self._variable(op.outputs[0])
+        self.operators.append(
+            Operator("GATHER", (values, self.table_index(source, op.unit)), op.outputs,
+                     {"axis": 0, "batch_dims": 0}, op.unit)
+        )
+
+    def _cast_from_integer(self, op: Operator) -> None:
+        """int32 or bool to float: QUANTIZE of the integer seen as a tensor of scale 1."""
+        source = self.tensors[self._variable(op.inputs[0])]
+        name = source.name
+        if source.dtype != "int32":
+            name = self._add(Tensor(f"{source.name}/int32", source.shape, "int32"))
+            self.operators.append(
+                Operator("CAST", (source.name,), (name,), {}, op.unit)
+            )
+        self.tensors[name] = replace(self.tensors[name], quantization=ONE)
+        self._variable(op.outputs[0])
+        self.operators.append(Operator("QUANTIZE", (name,), op.outputs, {}, op.unit))
+
+
+def same(a: Tensor, b: Tensor) -> bool:
+    """Equal in all but the name; variable tensors are equal when their types are."""
+    if (a.shape, a.dtype, a.quantization) != (b.shape, b.dtype, b.quantization):
+        return False
+    if a.data is None or b.data is None:
+        return a.data is b.data
+    return np.array_equal(a.data, b.data)

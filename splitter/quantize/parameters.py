@@ -1,0 +1,287 @@
+"""Scale and zero point of every activation tensor.
+
+Tensors that same-scale operators tie together form one group with one pair of parameters. A
+kernel with fixed output parameters fixes its group. What an operator needs and its input does not
+have (another type, the zero point 0 that an NPU asks of BATCH_MATMUL behind a SOFTMAX, a group of
+much wider range) becomes a change of scale on that edge, decided here, written by `convert`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from splitter.quantize.kernels import KERNELS, data_inputs
+from splitter.quantize.ranges import Range, Ranges
+from splitter.tflite.types import Array, LiteGraph, Operator, Quantization
+
+WIDER = 2.0
+"""A same-scale input whose group is this much wider than itself, and that others read too, keeps
+parameters of its own and is rescaled on the edge: under one bit of its precision is at stake
+below that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What the target's compiler asks of operators on the NPU, by operator code.
+
+    zero_point_zero: both activation inputs have zero point 0.
+    same_scale: beyond TFLite's own list, input and output share parameters.
+    """
+
+    zero_point_zero: frozenset[str] = frozenset()
+    same_scale: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """bits: 8 or 16 by tensor. edges: (operator index, input index) whose input is rescaled to
+    the given parameters first."""
+
+    tensors: Mapping[str, Quantization]
+    bits: Mapping[str, int]
+    edges: Mapping[tuple[int, int], tuple[int, Quantization]] = field(default_factory=dict)
+
+
+def affine(low: float, high: float, *, bits: int, symmetric: bool) -> Quantization:
+    """Parameters that cover low..high and represent 0 exactly; 16 bits are always symmetric."""
+    low, high = min(low, 0.0), max(high, 0.0)
+    if bits == 16 or symmetric:
+        top = 32767 if bits == 16 else 127
+        bound = max(-low, high)
+        return Quantization((usable(bound / top),), (0,))
+    scale = usable((high - low) / 255)
+    zero = int(np.clip(round(-128 - low / scale), -128, 127))
+    return Quantization((scale,), (zero,))
+
+
+def usable(scale: float) -> float:
+    """A positive float32 scale; a tensor that is always 0 gets a harmless one."""
+    return float(np.float32(scale)) if scale > 1e-30 else 1.0
+
+
+def quantize_values(values: Array, q: Quantization, bits: int) -> Array:
+    """Round to nearest even, saturate."""
+    top = 2 ** (bits - 1) - 1
+    return np.clip(np.rint(values / q.scale[0]) + q.zero_point[0], -top - 1, top)
+
+
+class Groups:
+    """Union-find over tensor names."""
+
+    def __init__(self) -> None:
+        self._parent: dict[str, str] = {}
+
+    def find(self, name: str) -> str:
+        root = name
+        while self._parent.get(root, root) != root:
+            root = self._parent[root]
+        while self._parent.get(name, name) != root:
+            self._parent[name], name = root, self._parent[name]
+        return root
+
+    def join(self, a: str, b: str) -> None:
+        root, other = self.find(a), self.find(b)
+        if root != other:
+            self._parent[other] = root
+
+
+def ties(op: Operator, *, npu: bool, demands: Demands) -> bool:
+    """Whether input and output of the operator share parameters."""
+    return KERNELS[op.code].same or (npu and op.code in demands.same_scale)
+
+
+def fixed_output(op: Operator, bits: int) -> Quantization | None:
+    """Parameters that the kernel of the operator writes whatever its range."""
+    kernel = KERNELS.get(op.code)
+    fixed = None if kernel is None else (kernel.fixed8 if bits == 8 else kernel.fixed16)
+    return None if fixed is None else Quantization((fixed[0],), (fixed[1],))
+
+
+class Chooser:
+    """Builds `Parameters` for one graph; the steps are the methods called by `choose`."""
+
+    def __init__(
+        self,
+        graph: LiteGraph,
+        ranges: Ranges,
+        *,
+        npu: Collection[str],
+        demands: Demands,
+        int16: Collection[str],
+        clip: Callable[[Range, bool], tuple[float, float]],
+    ) -> None:
+        self.graph, self.ranges, self.demands, self.clip = graph, ranges, demands, clip
+        self.npu = [op.unit in npu for op in graph.operators]
+        self.bits = {name: 16 if name in int16 else 8 for name in ranges}
+        self.groups = Groups()
+        self.edges: dict[tuple[int, int], tuple[int, Quantization]] = {}
+        self.broken: set[tuple[int, int]] = set()
+        self.symmetric: set[str] = set()
+        self.fixed: dict[str, Quantization] = {}
+
+    def choose(self) -> Parameters:
+        self._share_bits()
+        self._find_fixed()
+        self._tie_moves()
+        self._tie_joins()
+        self._ask_zero_points()
+        tensors = self._group_parameters()
+        self._rescale_edges(tensors)
+        return Parameters(tensors, self.bits, self.edges)
+
+    def _data(self, index: int) -> list[tuple[int, str]]:
+        """(input index, tensor) of the quantized, variable inputs of an operator."""
+        op = self.graph.operators[index]
+        if op.code not in KERNELS:
+            return []
+        return [
+            (i, op.inputs[i])
+            for i in data_inputs(op.code, len(op.inputs))
+            if op.inputs[i] in self.ranges
+        ]
+
+    def _share_bits(self) -> None:
+        """Data movement keeps the type: 16 bits spread through same-scale operators."""
+        changed = True
+        while changed:
+            changed = False
+            for index, op in enumerate(self.graph.operators):
+                names = [n for n in op.outputs if n in self.ranges]
+                if op.code not in KERNELS or not KERNELS[op.code].same or not names:
+                    continue
+                wide = [self.bits[n] for _, n in self._data(index)]
+                if KERNELS[op.code].int16 and 16 in wide and self.bits[names[0]] == 8:
+                    if all(width == 16 for width in wide):
+                        self.bits.update(dict.fromkeys(names, 16))
+                        changed = True
+
+    def _find_fixed(self) -> None:
+        for op in self.graph.operators:
+            for name in op.outputs:
+                if name in self.ranges and (fixed := fixed_output(op, self.bits[name])):
+                    self.fixed[name] = fixed
+
+    def _tie_moves(self) -> None:
+        """Same-scale operators with one data input: input and outputs are one group."""
+        for index, op in enumerate(self.graph.operators):
+            inputs = self._data(index)
+            if op.code in KERNELS and len(inputs) == 1 and self._ties(index):
+                for name in op.outputs:
+                    if name in self.ranges and self.bits[name] == self.bits[inputs[0][1]]:
+                        self.groups.join(inputs[0][1], name)
+        for name, fixed in list(self.fixed.items()):
+            self.fixed[self.groups.find(name)] = fixed
+
+    def _ties(self, index: int) -> bool:
+        op = self.graph.operators[index]
+        return ties(op, npu=self.npu[index], demands=self.demands)
+
+    def _tie_joins(self) -> None:
+        """Same-scale operators with several data inputs: join the groups that go together."""
+        for index, op in enumerate(self.graph.operators):
+            inputs = self._data(index)
+            if op.code not in KERNELS or len(inputs) < 2 or not self._ties(index):
+                continue
+            output = op.outputs[0]
+            width = max(self._width(name) for _, name in [*inputs, (0, output)])
+            for i, name in inputs:
+                if self._goes_along(name, output, width):
+                    root = self.groups.find(output)
+                    fixed = self.fixed.get(root) or self.fixed.get(self.groups.find(name))
+                    self.groups.join(output, name)
+                    if fixed:
+                        self.fixed[self.groups.find(output)] = fixed
+                else:
+                    self.broken.add((index, i))
+
+    def _width(self, name: str) -> float:
+        low, high = self._extent(name)
+        return high - low
+
+    def _extent(self, name: str) -> tuple[float, float]:
+        entry = self.ranges[name]
+        return min(entry.low, 0.0), max(entry.high, 0.0)
+
+    def _goes_along(self, name: str, output: str, width: float) -> bool:
+        """Whether an input may share the parameters of a multi-input operator's output."""
+        if self.bits[name] != self.bits[output]:
+            return False
+        mine = self.fixed.get(self.groups.find(name))
+        other = self.fixed.get(self.groups.find(output))
+        if mine and other:
+            return mine == other
+        if mine or other:
+            return False
+        several = len(self.graph.consumers[name]) > 1
+        return not (several and self._width(name) * WIDER < width)
+
+    def _ask_zero_points(self) -> None:
+        """Zero point 0 where the NPU asks for it; a fixed group is rescaled on the edge."""
+        for index, op in enumerate(self.graph.operators):
+            if not self.npu[index] or op.code not in self.demands.zero_point_zero:
+                continue
+            for i, name in self._data(index):
+                root = self.groups.find(name)
+                if root in self.fixed and self.fixed[root].zero_point != (0,):
+                    low, high = self.clip(self.ranges[name], True)
+                    target = affine(low, high, bits=8, symmetric=True)
+                    self.edges[index, i] = (8, target)
+                else:
+                    self.symmetric.add(root)
+
+    def _group_parameters(self) -> dict[str, Quantization]:
+        members: dict[str, list[str]] = {}
+        for name in self.ranges:
+            members.setdefault(self.groups.find(name), []).append(name)
+        tensors: dict[str, Quantization] = {}
+        for root, names in members.items():
+            chosen = self.fixed.get(root)
+            if chosen is None:
+                symmetric = any(self.groups.find(s) == root for s in self.symmetric)
+                low, high = self._group_range(names, symmetric)
+                chosen = affine(low, high, bits=self.bits[names[0]], symmetric=symmetric)
+            tensors.update(dict.fromkeys(names, chosen))
+        return tensors
+
+    def _group_range(self, names: list[str], symmetric: bool) -> tuple[float, float]:
+        bounds = [self.clip(self.ranges[name], symmetric) for name in names]
+        return min(b[0] for b in bounds), max(b[1] for b in bounds)
+
+    def _rescale_edges(self, tensors: Mapping[str, Quantization]) -> None:
+        """Edges whose input has another type or other parameters than the operator needs."""
+        for index, op in enumerate(self.graph.operators):
+            inputs = self._data(index)
+            if not inputs:
+                continue
+            floats = [name for name in op.outputs if name in self.ranges]
+            bits = self.bits[floats[0]] if floats else max(self.bits[n] for _, n in inputs)
+            for i, name in inputs:
+                if (index, i) in self.broken:
+                    self.edges[index, i] = (bits, tensors[op.outputs[0]])
+                elif self.bits[name] != bits and (index, i) not in self.edges:
+                    low, high = self.clip(self.ranges[name], False)
+                    fixed = tensors[floats[0]] if floats and self._ties(index) else None
+                    self.edges[index, i] = (
+                        bits, fixed or affine(low, high, bits=bits, symmetric=False)
+                    )
+
+
+def choose(
+    graph: LiteGraph,
+    ranges: Ranges,
+    *,
+    npu: Collection[str],
+    demands: Demands,
+    int16: Collection[str] = (),
+    clip: Callable[[Range, bool], tuple[float, float]],
+) -> Parameters:
+    """Parameters of every variable float tensor of the graph.
+
+    npu: names of the units on the NPU. int16: tensor names of 16 bits. clip: range -> the bounds
+    to cover, given whether the scale will be symmetric.
+    """
+    chooser = Chooser(graph, ranges, npu=npu, demands=demands, int16=int16, clip=clip)
+    return chooser.choose()

@@ -1,0 +1,65 @@
+"""Integer weights, biases and constant operands.
+
+Weights: symmetric int8, one scale an output channel (axis 0 for FULLY_CONNECTED and CONV_2D, axis 3
+for DEPTHWISE_CONV_2D). Bias: scale = input scale * weight scale, zero point 0, int32 (int64 beside
+16-bit activations); TFLite 8-bit quantization specification.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from splitter.quantize.parameters import affine, quantize_values, usable
+from splitter.tflite.types import Array, Quantization, Tensor
+
+BIAS_LIMIT = {"int32": 2**30, "int64": 2**46}
+"""Largest bias kept, leaving room for the products that are added to it."""
+
+
+def channel_axis(code: str) -> int:
+    return 3 if code == "DEPTHWISE_CONV_2D" else 0
+
+
+def quantize_weights(
+    tensor: Tensor, axis: int, *, input_scale: float, bias: Array | None, bias_dtype: str
+) -> Tensor:
+    """int8 weights with a scale for each index of `axis`.
+
+    A channel whose bias would not fit its integer type at that scale gets a larger scale.
+    """
+    assert tensor.data is not None
+    data = tensor.data.astype(np.float64)
+    other = tuple(a for a in range(data.ndim) if a != axis)
+    scale = np.abs(data).max(axis=other) / 127 if data.size else np.ones(data.shape[axis])
+    if bias is not None:
+        least = np.abs(bias.astype(np.float64)) / BIAS_LIMIT[bias_dtype] / input_scale
+        scale = np.maximum(scale, least)
+    scale = np.array([usable(s) for s in scale], np.float64)
+    shaped = scale.reshape([-1 if a == axis else 1 for a in range(data.ndim)])
+    values = np.clip(np.rint(data / shaped), -127, 127).astype(np.int8)
+    q = Quantization(tuple(float(s) for s in scale), (0,) * len(scale), axis)
+    return Tensor(tensor.name, tensor.shape, "int8", values, q)
+
+
+def quantize_bias(
+    name: str, data: Array, weights: Tensor, *, input_scale: float, dtype: str
+) -> Tensor:
+    """Bias at scale input * weight, per channel like the weights."""
+    assert weights.quantization is not None
+    scale = np.array(weights.quantization.scale, np.float64) * input_scale
+    limit = np.iinfo(dtype)
+    values = np.clip(np.rint(data.astype(np.float64) / scale), limit.min, limit.max)
+    q = Quantization(tuple(float(np.float32(s)) for s in scale), (0,) * len(scale), 0)
+    return Tensor(name, data.shape, dtype, values.astype(dtype), q)
+
+
+def quantize_constant(
+    name: str, data: Array, bits: int, target: Quantization | None, *, symmetric: bool = False
+) -> Tensor:
+    """A constant operand: the given parameters, else the finest that hold it."""
+    low = float(data.min()) if data.size else 0.0
+    high = float(data.max()) if data.size else 0.0
+    single = low == high and low != 0.0
+    q = target or affine(low, high, bits=bits, symmetric=symmetric or single)
+    values = quantize_values(data.astype(np.float64), q, bits).astype(f"int{bits}")
+    return Tensor(name, data.shape, f"int{bits}", values, q)
