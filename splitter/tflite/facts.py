@@ -1,0 +1,377 @@
+"""What can be asked of a TFLite operator: named facts, multiply-accumulates, bytes moved.
+
+Decides nothing and knows no target: a rule file says which values a target takes. Each operator
+family is one table of named facts, `FACTS` joins them by operator code. A fact that cannot be read
+is "unknown"; a fact about quantization parameters is left out while there are none (float graphs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import Any
+
+from splitter.tflite.types import LiteGraph, Operator
+from splitter.tflite.view import UNKNOWN, View
+from splitter.tflite.work import macs, matmul_depth, moved_bytes, tensor_bytes
+
+__all__ = [
+    "COMMON",
+    "QUANTIZATION",
+    "Fact",
+    "Value",
+    "fact",
+    "facts",
+    "family",
+    "macs",
+    "moved_bytes",
+    "tensor_bytes",
+]
+
+Value = int | float | bool | str | tuple[Any, ...]
+Read = Callable[[View], Value | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """How a fact is read, and what it says in words. None: not there (quantization facts)."""
+
+    read: Read
+    says: str
+
+
+Family = Mapping[str, Fact]
+
+
+def _option(name: str, default: Value, says: str) -> Fact:
+    return Fact(lambda view: view.op.options.get(name, default), says)
+
+
+def _padded(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def _dtypes(view: View) -> Value:
+    return tuple(sorted({tensor.dtype for tensor in view.activations}))
+
+
+def _batch(view: View) -> Value:
+    return view.shape[0] if view.shape else 1
+
+
+def _quantized(view: View) -> list[tuple[tuple[float, ...], tuple[int, ...]]] | None:
+    """(scale, zero point) of each data tensor, None when the graph is not quantized there."""
+    found = [t.quantization for t in view.activations if t.dtype not in ("int32", "int64", "bool")]
+    if not found or any(parameters is None for parameters in found):
+        return None
+    return [(p.scale, p.zero_point) for p in found if p is not None]
+
+
+def _input_zero_points(view: View) -> Value | None:
+    if _quantized(view) is None:
+        return None
+    return tuple(t.quantization.zero_point[0] for t in view.data if t.quantization is not None)
+
+
+def _output_parameter(kind: str) -> Read:
+    def read(view: View) -> Value | None:
+        out = view.outputs[0].quantization if view.outputs else None
+        if out is None:
+            return None
+        return out.scale[0] if kind == "scale" else out.zero_point[0]
+
+    return read
+
+
+def _per_tensor(view: View) -> Value | None:
+    parameters = _quantized(view)
+    return None if parameters is None else all(len(scale) == 1 for scale, _ in parameters)
+
+
+def _scales_equal(view: View) -> Value | None:
+    parameters = _quantized(view)
+    return None if parameters is None else len(set(parameters)) == 1
+
+
+QUANTIZATION: Family = {
+    "per_tensor": Fact(_per_tensor, "one scale for each activation tensor"),
+    "scales_equal": Fact(_scales_equal, "inputs and outputs share scale and zero point"),
+    "input_zero_points": Fact(_input_zero_points, "zero points of the data inputs"),
+    "output_zero_point": Fact(_output_parameter("zero_point"), "zero point of the output"),
+    "output_scale": Fact(_output_parameter("scale"), "scale of the output"),
+}
+
+COMMON: Family = {
+    "dtypes": Fact(_dtypes, "types of the data inputs and outputs"),
+    "static": Fact(
+        lambda v: all(d > 0 for t in v.activations for d in t.shape), "all dimensions are fixed"
+    ),
+    "rank": Fact(lambda v: max((len(t.shape) for t in v.activations), default=0), "largest rank"),
+    "input_rank": Fact(lambda v: len(v.shape), "rank of the first data input"),
+    "output_rank": Fact(lambda v: len(v.out_shape), "rank of the output"),
+    "batch": Fact(_batch, "first dimension of the first data input"),
+    "channels": Fact(lambda v: v.dim(-1), "last dimension of the first data input"),
+    "elements": Fact(lambda v: prod(v.out_shape), "elements of the output"),
+    "max_dimension": Fact(
+        lambda v: max((d for t in v.activations for d in t.shape), default=1), "largest dimension"
+    ),
+    "data_constant": Fact(
+        lambda v: any(t.data is not None for t in v.data), "a data input is a constant"
+    ),
+    "fused_activation": _option("fused_activation_function", "NONE", "fused activation"),
+    **QUANTIZATION,
+}
+
+
+def _effective_padding(view: View) -> Value:
+    """Whether the window reaches over the border, from shapes."""
+    if view.op.options.get("padding") != "SAME":
+        return False
+    for axis in (0, 1):
+        kernel = view.kernel(axis)
+        if isinstance(kernel, str) or len(view.shape) != 4:
+            return UNKNOWN
+        dilation = int(view.op.options.get(("dilation_h_factor", "dilation_w_factor")[axis], 1))
+        stride = int(view.op.options.get(("stride_h", "stride_w")[axis], 1))
+        reach = (view.out_shape[1 + axis] - 1) * stride + (kernel - 1) * dilation + 1
+        if reach > view.shape[1 + axis]:
+            return True
+    return False
+
+
+def _groups(view: View) -> Value:
+    if view.weights is None or len(view.weights.shape) != 4 or not view.shape:
+        return UNKNOWN
+    return view.shape[-1] // max(view.weights.shape[-1], 1)
+
+
+def _kernel_volume(view: View) -> Value:
+    if view.weights is None or len(view.weights.shape) != 4:
+        return UNKNOWN
+    _, height, width, depth = view.weights.shape
+    depth = 1 if view.op.code == "DEPTHWISE_CONV_2D" else depth
+    return height * width * _padded(depth, 16)
+
+
+def _parameter(which: str, what: str) -> Read:
+    def read(view: View) -> Value:
+        tensor = view.weights if which == "weights" else view.bias
+        if tensor is None:
+            return True if what == "constant" else "none"
+        return tensor.data is not None if what == "constant" else tensor.dtype
+
+    return read
+
+
+def _bias_vector(view: View) -> Value:
+    bias = view.bias
+    return bias is None or bias.elements == max(bias.shape, default=1)
+
+
+WEIGHTED: Family = {
+    "weights_constant": Fact(_parameter("weights", "constant"), "weights are a constant"),
+    "weights_dtype": Fact(_parameter("weights", "dtype"), "type of the weights"),
+    "weights_rank": Fact(lambda v: len(v.weights.shape) if v.weights else 0, "rank of weights"),
+    "bias_constant": Fact(_parameter("bias", "constant"), "bias is a constant or absent"),
+    "bias_dtype": Fact(_parameter("bias", "dtype"), 'type of the bias, "none" without one'),
+    "bias_vector": Fact(_bias_vector, "bias is [N] or [1,N], or absent"),
+    "output_channels": Fact(lambda v: v.out_shape[-1] if v.out_shape else UNKNOWN, "last dim out"),
+}
+
+WINDOW: Family = {
+    "kernel_h": Fact(lambda v: v.kernel(0), "kernel height"),
+    "kernel_w": Fact(lambda v: v.kernel(1), "kernel width"),
+    "stride_h": _option("stride_h", 1, "stride along height"),
+    "stride_w": _option("stride_w", 1, "stride along width"),
+    "padding": _option("padding", "VALID", "padding scheme"),
+    "padded": Fact(_effective_padding, "the window reaches over the border"),
+    "input_h": Fact(lambda v: v.dim(1), "input height"),
+    "input_w": Fact(lambda v: v.dim(2), "input width"),
+}
+
+CONV: Family = {
+    **WEIGHTED,
+    **WINDOW,
+    "dilation_h": _option("dilation_h_factor", 1, "dilation along height"),
+    "dilation_w": _option("dilation_w_factor", 1, "dilation along width"),
+    "groups": Fact(_groups, "input channels / channels of one kernel"),
+    "kernel_volume_16": Fact(_kernel_volume, "kernel_h * kernel_w * channels, padded to 16"),
+}
+
+
+def _stride_within_kernel(view: View) -> Value:
+    height, width = view.kernel(0), view.kernel(1)
+    if isinstance(height, str) or isinstance(width, str):
+        return UNKNOWN
+    options = view.op.options
+    return int(options.get("stride_h", 1)) <= height and int(options.get("stride_w", 1)) <= width
+
+
+TRANSPOSED: Family = {
+    **WEIGHTED,
+    **WINDOW,
+    "kernel_volume_16": CONV["kernel_volume_16"],
+    "stride_within_kernel": Fact(_stride_within_kernel, "no stride is larger than the kernel"),
+}
+
+MATMUL: Family = {
+    "right_constant": Fact(lambda v: v.data[-1].data is not None, "the right side is a constant"),
+    "adj_x": _option("adj_x", False, "left side transposed"),
+    "adj_y": _option("adj_y", False, "right side transposed"),
+    "columns": Fact(lambda v: v.out_shape[-1] if v.out_shape else 1, "columns of the output"),
+    "depth": Fact(lambda v: matmul_depth(v), "length of the sums"),
+}
+
+
+def _broadcast(view: View) -> Value:
+    """ "none": equal shapes; "one": one input has the output's size; "both": neither has."""
+    sizes = [tensor.elements for tensor in view.data]
+    if all(size == prod(view.out_shape) for size in sizes):
+        return "none"
+    return "one" if prod(view.out_shape) in sizes else "both"
+
+
+BINARY: Family = {
+    "broadcast": Fact(_broadcast, "none | one (an input has the output's size) | both"),
+    "right_constant": Fact(lambda v: v.data[-1].data is not None, "the second input is a constant"),
+}
+
+
+def _axes(view: View) -> tuple[int, ...] | None:
+    axes = view.constant(1)
+    rank = len(view.shape)
+    return None if axes is None else tuple(sorted(axis % rank for axis in axes))
+
+
+def _reduced(view: View) -> Value:
+    axes = _axes(view)
+    return UNKNOWN if axes is None else prod(view.shape[axis] for axis in axes)
+
+
+REDUCE: Family = {
+    "axes_constant": Fact(lambda v: _axes(v) is not None, "the axes are constant"),
+    "axes": Fact(lambda v: UNKNOWN if (a := _axes(v)) is None else str(list(a)), "reduced axes"),
+    "keep_dims": _option("keep_dims", False, "reduced axes stay as 1"),
+    "reduced_elements": Fact(_reduced, "elements that go into one result"),
+}
+
+SOFTMAX: Family = {
+    "rows": Fact(lambda v: prod(v.shape[:-1]), "product of all dimensions but the last"),
+    "beta": _option("beta", 1.0, "factor in the exponent"),
+}
+
+
+def _factor(axis: int) -> Read:
+    def read(view: View) -> Value:
+        if len(view.shape) != 4:
+            return UNKNOWN
+        before, after = view.shape[axis], view.out_shape[axis]
+        if view.op.options.get("align_corners", False) and before > 1:
+            before, after = before - 1, after - 1
+        return after // before if after % before == 0 else after / before
+
+    return read
+
+
+RESIZE: Family = {
+    "factor_h": Fact(_factor(1), "output / input height, (o-1)/(i-1) with align_corners"),
+    "factor_w": Fact(_factor(2), "output / input width, (o-1)/(i-1) with align_corners"),
+    "align_corners": _option("align_corners", False, "corners aligned"),
+    "half_pixel": _option("half_pixel_centers", False, "pixel centers at half"),
+}
+
+
+def _permutation(view: View) -> Value:
+    perm = view.constant(1)
+    return UNKNOWN if perm is None else str(list(perm))
+
+
+def _pads_channels(view: View) -> Value:
+    pads = view.constant(1)
+    return UNKNOWN if pads is None else any(pads[-2:])
+
+
+def _unit_step(view: View) -> Value:
+    steps = view.constant(3)
+    return UNKNOWN if steps is None else all(step == 1 for step in steps)
+
+
+def _parameters_constant(view: View) -> Value:
+    return all(view.graph.is_constant(name) for name in view.op.inputs[1:] if name)
+
+
+_CONSTANT = Fact(_parameters_constant, "all inputs but the data are constant")
+_AXIS = _option("axis", 0, "axis")
+_INPUTS = Fact(lambda v: len(v.data), "number of data inputs")
+
+TRANSPOSE: Family = {"permutation": Fact(_permutation, 'order of the axes, like "[0, 2, 1]"')}
+PAD: Family = {
+    "parameters_constant": _CONSTANT,
+    "pads_channels": Fact(_pads_channels, "the last axis is padded"),
+}
+SLICE: Family = {"parameters_constant": _CONSTANT}
+STRIDED_SLICE: Family = {
+    "parameters_constant": _CONSTANT,
+    "unit_step": Fact(_unit_step, "every step is 1"),
+    "ellipsis_mask": _option("ellipsis_mask", 0, "ellipsis mask"),
+    "new_axis_mask": _option("new_axis_mask", 0, "new-axis mask"),
+    "shrink_axis_mask": _option("shrink_axis_mask", 0, "shrink-axis mask"),
+}
+CONCATENATION: Family = {"axis": _AXIS, "inputs": _INPUTS}
+SPLIT: Family = {"parts": Fact(lambda v: len(v.op.outputs), "number of outputs")}
+GATHER: Family = {
+    "axis": _AXIS,
+    "batch_dims": _option("batch_dims", 0, "leading dimensions in common"),
+    "indices_constant": Fact(
+        lambda v: len(v.data) > 1 and v.data[1].data is not None, "the indices are constant"
+    ),
+}
+PARAMETRIC: Family = {"parameters_constant": _CONSTANT}
+
+_BINARY_CODES = (
+    *("ADD", "SUB", "MUL", "DIV", "POW", "FLOOR_DIV", "FLOOR_MOD", "MAXIMUM", "MINIMUM"),
+    *("SQUARED_DIFFERENCE", "PRELU", "EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS"),
+    *("LESS_EQUAL", "LOGICAL_AND", "LOGICAL_OR"),
+)
+_REDUCE_CODES = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ALL")
+
+_FAMILIES: Mapping[str, Family] = {
+    "CONV_2D": CONV,
+    "DEPTHWISE_CONV_2D": CONV,
+    "TRANSPOSE_CONV": TRANSPOSED,
+    "FULLY_CONNECTED": WEIGHTED,
+    "BATCH_MATMUL": MATMUL,
+    **dict.fromkeys(_BINARY_CODES, BINARY),
+    **dict.fromkeys((*_REDUCE_CODES, "REDUCE_ANY", "ARG_MAX", "ARG_MIN"), REDUCE),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"), WINDOW),
+    **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX"), SOFTMAX),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), RESIZE),
+    "TRANSPOSE": TRANSPOSE,
+    **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), PAD),
+    "SLICE": SLICE,
+    "STRIDED_SLICE": STRIDED_SLICE,
+    **dict.fromkeys(("CONCATENATION", "PACK"), CONCATENATION),
+    **dict.fromkeys(("SPLIT", "SPLIT_V", "UNPACK"), SPLIT),
+    "GATHER": GATHER,
+    **dict.fromkeys(("RESHAPE", "TILE", "BROADCAST_TO", "EXPAND_DIMS", "SQUEEZE"), PARAMETRIC),
+}
+
+
+@cache
+def family(code: str) -> Family:
+    """All facts of an operator code; every code has at least the common ones."""
+    return {**COMMON, **_FAMILIES.get(code, {})}
+
+
+def fact(view: View, name: str) -> Value | None:
+    """One fact of an operator, None when it speaks of quantization that is not there."""
+    return family(view.op.code)[name].read(view)
+
+
+def facts(graph: LiteGraph, op: Operator) -> dict[str, Value]:
+    """The facts of one operator by name, without those about absent quantization."""
+    view = View(graph, op)
+    read = {name: entry.read(view) for name, entry in family(op.code).items()}
+    return {name: value for name, value in read.items() if value is not None}
