@@ -170,14 +170,15 @@ def _to_integer(values: Array, detail: Mapping[str, Any]) -> Array:
     if dtype.kind == "f" or not scale:
         return values.astype(dtype)
     limits = np.iinfo(dtype)
-    return np.clip(np.rint(values / np.float32(scale)) + zero, limits.min, limits.max).astype(dtype)
+    steps = np.rint(values / np.float32(scale)) + zero
+    return np.asarray(np.clip(steps, limits.min, limits.max), dtype)
 
 
 def _to_float(values: Array, detail: Mapping[str, Any]) -> Array:
     scale, zero = detail["quantization"]
     if values.dtype.kind == "f" or not scale:
         return values.astype(np.float32)
-    return (values.astype(np.float32) - np.float32(zero)) * np.float32(scale)
+    return np.asarray((values.astype(np.float32) - np.float32(zero)) * np.float32(scale))
 
 
 def _boxes_and_logits(outputs: Sequence[Array]) -> tuple[Array, Array]:
@@ -208,7 +209,8 @@ def _run_bundle(bundle: Path, images: Array) -> tuple[Array, Array]:
     (name,) = (entry["name"] for entry in manifest["inputs"])
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder, "in.npz"), Path(folder, "out.npz")
-        np.savez(given, **{name: images})
+        arrays: dict[str, Any] = {name: images}
+        np.savez(given, **arrays)
         command = [sys.executable, str(bundle / "glue" / "run.py"), str(given), "-o", str(made)]
         subprocess.run(command, check=True, stdout=sys.stderr)
         with np.load(made, allow_pickle=False) as archive:

@@ -106,7 +106,8 @@ def _coco_overlaps(boxes: Array, goal: Array) -> Array:
     extent = np.minimum(ends[:, None], goal_ends[None]) - low
     shared = np.where((extent > 0).all(axis=2), extent[..., 0] * extent[..., 1], 0.0)
     union = (boxes[:, 2] * boxes[:, 3])[:, None] + (goal[:, 2] * goal[:, 3])[None] - shared
-    return np.divide(shared, union, out=np.zeros_like(shared), where=union != 0)
+    ratio: Array = np.divide(shared, union, out=np.zeros_like(shared), where=union != 0)
+    return ratio
 
 
 def _area_under(hit: Array, counted: Array, objects: int) -> float:

@@ -81,7 +81,8 @@ def overlaps(left: Array, right: Array) -> Array:
     extent = np.maximum(high - low, 0.0)
     shared = extent[..., 0] * extent[..., 1]
     union = _area(left)[:, None] + _area(right)[None, :] - shared
-    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+    ratio: Array = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+    return ratio
 
 
 def _area(boxes: Array) -> Array:
@@ -167,10 +168,14 @@ def agree(
         overlap += [pair.overlap for pair in pairs]
         change += [float(right.scores[p.right] - left.scores[p.left]) for p in pairs]
     differences = np.array(change) if change else np.zeros(1)
+    known, given, found, weakened = (int(count) for count in counts)
     return SetAgreement(
-        score,
-        len(reference),
-        *(int(count) for count in counts),
+        score=score,
+        images=len(reference),
+        reference=known,
+        candidate=given,
+        found=found,
+        weakened=weakened,
         overlap=float(np.mean(overlap)) if overlap else 1.0,
         score_rms=float(np.sqrt(np.mean(differences**2))),
         score_bias=float(np.mean(differences)),
