@@ -19,6 +19,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from splitter.diagnostics import nearest
+from splitter.tflite.codes import CODES
 from splitter.tflite.types import Operator, Tensor
 
 CUSTOM_OPTIONS = "custom_options"
@@ -90,17 +91,11 @@ class Packed:
     second: bool = False
 
 
-def codes() -> tuple[str, ...]:
-    """Every builtin operator code of the schema, "CUSTOM" included."""
-    return tuple(name for name in vars(schema.BuiltinOperator) if not name.startswith("_"))
-
-
 def code_number(code: str) -> int:
     """The schema's number of an operator code. ValueError for a code it does not have."""
-    number = getattr(schema.BuiltinOperator, code, None)
-    if not isinstance(number, int) or code.startswith("_"):
-        raise ValueError(f"no TFLite operator {code}; {nearest(code, codes())}")
-    return number
+    if code not in CODES:
+        raise ValueError(f"no TFLite operator {code}; {nearest(code, CODES)}")
+    return int(getattr(schema.BuiltinOperator, code))
 
 
 @cache

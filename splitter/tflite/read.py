@@ -195,7 +195,7 @@ class _File:
         index = tensor.Buffer()
         if index >= len(buffers):
             raise _damaged(self._where, f"tensor {name} refers to buffer {index}")
-        content = buffers[index]
+        content: Array = buffers[index]
         elements = _elements(shape)
         if index == 0 or (not content.size and elements):
             return None

@@ -1,0 +1,149 @@
+"""ONNX Runtime as the reference: what the original model computes.
+
+Decides how the reference runs: on the CPU, with graph optimizations off where asked, since they
+change the numbers of quantize/dequantize graphs. Leaves comparison to `verify`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state as failures
+
+from splitter.diagnostics import SplitterError, nearest
+
+Array = NDArray[Any]
+
+_REFUSED = (
+    failures.Fail,
+    failures.InvalidArgument,
+    failures.InvalidGraph,
+    failures.InvalidProtobuf,
+    failures.NoSuchFile,
+    failures.NotImplemented,
+    failures.RuntimeException,
+)
+"""What ONNX Runtime raises for a model that it cannot load or run; they share no base class."""
+
+_LIMIT = 2**31 - 1
+"""Bytes of a serialized protobuf message."""
+
+
+class OnnxRunner:
+    """One ONNX model, loaded once and run on many samples.
+
+    outputs:  names of any values of the graph, intermediate ones too; None for the model's own.
+    optimize: let ONNX Runtime rewrite the graph. Off when the numbers of single nodes matter.
+    SplitterError when ONNX Runtime cannot load the model; ValueError for an unknown output.
+    """
+
+    def __init__(
+        self,
+        model: onnx.ModelProto | Path | str,
+        outputs: Sequence[str] | None = None,
+        *,
+        threads: int = 2,
+        optimize: bool = True,
+    ) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        if not optimize:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        self._where = "" if isinstance(model, onnx.ModelProto) else str(model)
+        try:
+            self._runtime = onnxruntime.InferenceSession(
+                _source(model, outputs, options), options, providers=["CPUExecutionProvider"]
+            )
+        except _REFUSED as error:
+            raise SplitterError(
+                f"ONNX Runtime cannot load the model: {error}",
+                where=self._where,
+                hint="the original must run in ONNX Runtime before it can be split",
+            ) from error
+        self.inputs = tuple(node.name for node in self._runtime.get_inputs())
+        own = tuple(node.name for node in self._runtime.get_outputs())
+        self.outputs = own if outputs is None else tuple(outputs)
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Arrays by input name, as the ONNX file declares them, to arrays by output name.
+
+        SplitterError when ONNX Runtime refuses the arrays or fails in a node.
+        """
+        try:
+            results = self._runtime.run(list(self.outputs), dict(inputs))
+        except (*_REFUSED, ValueError) as error:
+            raise SplitterError(
+                f"ONNX Runtime cannot run the model: {error}", where=self._where
+            ) from error
+        return {
+            name: np.asarray(result) for name, result in zip(self.outputs, results, strict=True)
+        }
+
+
+def run_onnx(
+    model: onnx.ModelProto | Path | str,
+    inputs: Mapping[str, Array],
+    outputs: Sequence[str] | None = None,
+    threads: int = 2,
+    *,
+    optimize: bool = True,
+) -> dict[str, Array]:
+    """Run a model on one sample; see `OnnxRunner` for many."""
+    return OnnxRunner(model, outputs, threads=threads, optimize=optimize).run(inputs)
+
+
+def _source(
+    model: onnx.ModelProto | Path | str, outputs: Sequence[str] | None, options: Any
+) -> bytes | str:
+    """What ONNX Runtime loads: the path itself where nothing is to be added to the file."""
+    if isinstance(model, onnx.ModelProto):
+        missing = () if outputs is None else _missing(model, outputs)
+        return _serialized(model) + _declaration(missing)
+    if outputs is None:
+        return str(model)
+    skeleton = onnx.load(str(model), load_external_data=False)
+    missing = _missing(skeleton, outputs)
+    if not missing:
+        return str(model)
+    folder = str(Path(model).resolve().parent)
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+    return Path(model).read_bytes() + _declaration(missing)
+
+
+def _serialized(model: onnx.ModelProto) -> bytes:
+    if model.ByteSize() > _LIMIT:
+        raise SplitterError(
+            "the model is over 2 GB in memory; ONNX Runtime takes it only from its file",
+            hint="store the weights as external data",
+        )
+    return bytes(model.SerializeToString())
+
+
+def _missing(model: onnx.ModelProto, outputs: Sequence[str]) -> tuple[str, ...]:
+    graph = model.graph
+    own = {value.name for value in graph.output}
+    known = own.union(name for node in graph.node for name in node.output)
+    for name in outputs:
+        if name not in known:
+            raise ValueError(f"the model makes no value {name}; {nearest(name, known)}")
+    return tuple(name for name in dict.fromkeys(outputs) if name not in own)
+
+
+def _declaration(names: Sequence[str]) -> bytes:
+    """A model that declares outputs only. Serialized messages put end to end are merged when read,
+    so the caller's model is neither copied nor changed.
+    """
+    if not names:
+        return b""
+    addition = onnx.ModelProto()
+    for name in names:
+        addition.graph.output.add().name = name
+    return bytes(addition.SerializeToString())
