@@ -20,11 +20,15 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A tensor between units: static shape (elements per axis), numpy dtype name ("float32")."""
+    """A tensor between units: static shape (elements per axis), numpy dtype name ("float32").
+
+    `axes`: stored axis i is axis axes[i] of the ONNX value of that name; () when as in ONNX.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    axes: tuple[int, ...] = ()
 
     @property
     def elements(self) -> int:

@@ -82,3 +82,25 @@ Data movement:
 Any other ONNX operator becomes a unit of its own name in ONNX layout, all its inputs kept, its
 ONNX attributes as attrs; whether it can be lowered is for `lower` and `support` to say.
 """
+
+from __future__ import annotations
+
+from splitter.graph import Graph
+from splitter.layout.assign import assign
+from splitter.layout.build import build
+from splitter.layout.fuse import fuse_units
+from splitter.layout.units import make_units
+from splitter.layout.wiring import wire
+from splitter.model import Model
+from splitter.normalize.exchange import to_draft, type_of
+
+
+def layout(model: Model) -> Graph:
+    """The graph of a normalized model. Errors: parameters that are computed at run time."""
+    draft = to_draft(model.proto)
+    for info in model.proto.graph.value_info:
+        draft.types[info.name] = type_of(info.type)
+    make_units(draft)
+    fuse_units(draft)
+    wiring = wire(draft)
+    return build(draft, wiring, assign(wiring))

@@ -1,0 +1,190 @@
+"""Writes units in their layouts, with the transposes and reshapes that remain, as a `Graph`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from splitter.draft import Array, Draft, Node
+from splitter.graph import Graph, Unit, Value
+from splitter.layout.ports import ELEMENTWISE, identity, renumber
+from splitter.layout.views import Perm, Shape, Steps, steps
+from splitter.layout.wiring import Edge, Wiring
+
+
+def build(draft: Draft, wiring: Wiring, labels: dict[Node, Perm]) -> Graph:
+    """The frozen graph. Its inputs and outputs have the ONNX names and layouts."""
+    builder = _Builder(draft, wiring, labels)
+    for node in wiring.units:
+        builder.unit(node)
+    for edge in wiring.outputs:
+        builder.output(edge)
+    return builder.graph()
+
+
+class _Builder:
+    def __init__(self, draft: Draft, wiring: Wiring, labels: dict[Node, Perm]) -> None:
+        self.draft, self.wiring, self.labels = draft, wiring, labels
+        self.values: dict[str, Value] = {}
+        self.constants: dict[str, Array] = {}
+        self.units: list[Unit] = []
+        self.names: set[str] = set()
+        self.stored: dict[str, str] = {}
+        self.made: dict[tuple[object, ...], str] = {}
+        for name in draft.inputs:
+            self.values[name] = Value(name, draft.shape(name) or (), draft.dtype(name))
+            self.stored[name] = name
+
+    def graph(self) -> Graph:
+        used = {name for unit in self.units for name in unit.inputs} | set(self.draft.outputs)
+        used |= set(self.draft.inputs) | {name for unit in self.units for name in unit.outputs}
+        values = {name: value for name, value in self.values.items() if name in used}
+        constants = {name: data for name, data in self.constants.items() if name in used}
+        return Graph(self.draft.inputs, self.draft.outputs, values, constants, tuple(self.units))
+
+    def unit(self, node: Node) -> None:
+        port, label = self.wiring.ports[node], self.labels[node]
+        edges = {edge.index: edge for edge in self.wiring.into[node]}
+        inputs = [
+            self.edge(edges[index]) if index in edges else self.constant(node, index)
+            for index in range(len(node.inputs))
+        ]
+        outputs = []
+        for index, out in enumerate(node.outputs):
+            perm = port.output_perm(index, label)
+            outputs.append(self.stored_value(out, perm) if out else "")
+        while outputs and not outputs[-1]:
+            outputs.pop()
+        self.add(node.name, node.op, inputs, outputs, dict(renumber(node, label)), node.sources)
+
+    def stored_value(self, value: str, perm: Perm) -> str:
+        """Declare the value as its unit makes it."""
+        shape = self.draft.shape(value) or ()
+        plain = perm == identity(len(perm))
+        name = value if plain or value not in self.draft.outputs else self.fresh(value, perm)
+        self.stored[value] = name
+        axes = () if plain else perm
+        self.values[name] = Value(
+            name, tuple(shape[a] for a in perm), self.draft.dtype(value), axes
+        )
+        return name
+
+    def edge(self, edge: Edge) -> str:
+        """The value a unit reads: the source, reshaped and transposed as needed."""
+        perm = self.wiring.target_perm(edge, self.labels)
+        plain = perm == identity(len(perm))
+        shape = edge.shape
+        if plain and edge.consumer is not None and edge.consumer.op in ELEMENTWISE:
+            shape = self.draft.shape(edge.value) or ()
+        else:
+            shape = tuple(shape[a] for a in perm)
+        return self.realize(edge, self.plan(edge, shape), shape, perm, "")
+
+    def plan(self, edge: Edge, shape: Shape) -> Steps:
+        have, want = self.wiring.have(edge, self.labels), self.wiring.want(edge, self.labels)
+        source = self.values[self.stored[edge.source]].shape
+        return steps(edge.sizes, have, want, source, shape)
+
+    def realize(self, edge: Edge, plan: Steps, shape: Shape, perm: Perm, final: str) -> str:
+        """Write the steps; `final` is the name the last one must have, "" for a free choice."""
+        todo = [("Reshape", plan.before), ("Transpose", plan.perm), ("Reshape", plan.after)]
+        moves = [(op, attr) for op, attr in todo if attr is not None]
+        value = self.stored[edge.source]
+        for index, (op, attr) in enumerate(moves):
+            last = index == len(moves) - 1
+            value = self.move(value, op, attr, edge, final if last else "", perm if last else None)
+        return value
+
+    def move(
+        self, value: str, op: str, attr: Shape, edge: Edge, final: str, perm: Perm | None
+    ) -> str:
+        key = (value, op, attr)
+        if key in self.made and not final:
+            return self.made[key]
+        known = self.values[value]
+        shape = attr if op == "Reshape" else tuple(known.shape[a] for a in attr)
+        plain = perm is not None and perm == identity(len(perm)) and len(shape) == len(perm)
+        if final:
+            name = final
+        elif plain and edge.value not in self.values and edge.value not in self.draft.outputs:
+            name = edge.value
+        else:
+            name = self.fresh(edge.value, attr if op == "Transpose" else ())
+        self.values[name] = Value(name, shape, known.dtype)
+        sources = tuple(
+            dict.fromkeys(s for node in edge.chain if node.op == op for s in node.sources)
+        )
+        unit = sources[-1] if sources else f"{op}_{name}"
+        attrs = {"shape": attr} if op == "Reshape" else {"perm": attr}
+        self.add(unit, op, [value], [name], attrs, sources)
+        self.made.setdefault(key, name)
+        return name
+
+    def output(self, edge: Edge) -> None:
+        shape = self.draft.shape(edge.value) or ()
+        plan = self.plan(edge, shape) if edge.source in self.stored else Steps(None, None, None)
+        perm = identity(len(shape))
+        if edge.value in self.values:
+            return
+        if edge.source not in self.stored:
+            self.constant_output(edge)
+        elif plan == Steps(None, None, None):
+            source = self.stored[edge.source]
+            self.values[edge.value] = Value(edge.value, shape, self.values[source].dtype)
+            self.add(f"Identity_{edge.value}", "Identity", [source], [edge.value], {}, ())
+        else:
+            self.realize(edge, plan, shape, perm, edge.value)
+
+    def constant_output(self, edge: Edge) -> None:
+        data = self.draft.constants[edge.source]
+        inner = self.fresh(edge.value, ())
+        self.values[inner] = Value(inner, data.shape, data.dtype.name)
+        self.constants[inner] = data
+        self.values[edge.value] = Value(edge.value, data.shape, data.dtype.name)
+        self.add(f"Identity_{edge.value}", "Identity", [inner], [edge.value], {}, ())
+
+    def constant(self, node: Node, index: int) -> str:
+        """A constant input, its axes stored as the unit's label says."""
+        value = node.inputs[index]
+        if not value:
+            return ""
+        data = self.draft.constants[value]
+        port = self.wiring.ports[node]
+        perm = port.input_perm(index, self.labels[node])
+        name = value
+        if perm != identity(len(perm)) and data.size > 1:
+            shape = port.input_shapes[index]
+            data = np.transpose(data.reshape(shape), perm)
+            name = f"{value}/{_digits(perm)}"
+        if name not in self.constants:
+            self.constants[name] = data
+            self.values[name] = Value(name, data.shape, data.dtype.name)
+        return name
+
+    def add(
+        self,
+        name: str,
+        op: str,
+        inputs: list[str],
+        outputs: list[str],
+        attrs: dict[str, object],
+        sources: tuple[str, ...],
+    ) -> None:
+        unique = name
+        count = 1
+        while unique in self.names:
+            count += 1
+            unique = f"{name}_{count}"
+        self.names.add(unique)
+        self.units.append(Unit(unique, op, tuple(inputs), tuple(outputs), attrs, sources))
+
+    def fresh(self, value: str, perm: tuple[int, ...]) -> str:
+        stem = f"{value}/{_digits(perm) if perm else 'view'}"
+        name, count = stem, 1
+        while name in self.values or name in self.draft.types:
+            count += 1
+            name = f"{stem}_{count}"
+        return name
+
+
+def _digits(perm: tuple[int, ...]) -> str:
+    return "".join(str(axis) for axis in perm)

@@ -1,0 +1,242 @@
+"""Reads an ONNX file as a person gives it. Decides nothing; never writes to the file.
+
+The graph is taken as it is; `normalize` makes it static and canonical. What is wrong with the file
+itself (not ONNX, truncated, external data missing, short or outside the model's folder) is told
+here, all of it at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from splitter.diagnostics import SplitterError
+from splitter.graph import Value
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Model:
+    """An ONNX model with all its weights in memory.
+
+    inputs, outputs: as declared in the original file, without initializers; an axis whose length
+    the file leaves free is 0 until `normalize` binds it. sha256: of the file, then of each external
+    data file in the order of their names.
+    """
+
+    proto: onnx.ModelProto
+    path: Path
+    sha256: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+
+
+def load(path: Path) -> Model:
+    """Read the model and its external data.
+
+    Errors: SplitterError when the file cannot be read, is not ONNX, is truncated, or when external
+    data is missing, shorter than declared, or named by a path that leaves the model's folder.
+    """
+    data = _read(path)
+    proto = _parse(path, data)
+    digest = hashlib.sha256(data)
+    del data
+    tensors = [t for t in _tensors(proto.graph) if _is_external(t)]
+    files = _external_files(path, tensors)
+    for name in sorted(files):
+        _update(digest, files[name])
+    _read_external(path, tensors, files)
+    _check_lengths(path, proto)
+    constants = {t.name for t in proto.graph.initializer}
+    constants |= {t.values.name for t in proto.graph.sparse_initializer}
+    return Model(
+        proto,
+        path,
+        digest.hexdigest(),
+        tuple(value_of(v) for v in proto.graph.input if v.name not in constants),
+        tuple(value_of(v) for v in proto.graph.output),
+    )
+
+
+def value_of(info: onnx.ValueInfoProto) -> Value:
+    """A declared value; free axes have length 0, an undeclared type is ""."""
+    tensor = info.type.tensor_type
+    dtype = ""
+    if tensor.elem_type:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+    return Value(info.name, tuple(int(d.dim_value) for d in tensor.shape.dim), dtype)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise SplitterError("there is no such file", where=str(path)) from None
+    except IsADirectoryError:
+        raise SplitterError(
+            "this is a folder, not an ONNX file", where=str(path), hint="name the .onnx file in it"
+        ) from None
+    except OSError as error:
+        raise SplitterError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    if not data:
+        raise SplitterError("the file is empty", where=str(path), hint="export the model again")
+    return data
+
+
+def _parse(path: Path, data: bytes) -> onnx.ModelProto:
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError:
+        raise _unreadable(path, data) from None
+    if not proto.HasField("graph") or not proto.opset_import or not proto.graph.output:
+        raise _unreadable(path, data)
+    return proto
+
+
+def _unreadable(path: Path, data: bytes) -> SplitterError:
+    """ONNX files start with the field ir_version (key 0x08): then it is one, cut short."""
+    if data[:1] == b"\x08" and path.suffix.lower() == ".onnx":
+        return SplitterError(
+            f"the ONNX file is damaged or truncated ({len(data):,} bytes)",
+            where=str(path),
+            hint="copy or export it again; a file from Git LFS may need `git lfs pull`",
+        )
+    kind = "a Git LFS pointer" if data.startswith(b"version https://git-lfs") else "no ONNX model"
+    kind = "a TFLite model" if data[4:8] == b"TFL3" else kind
+    return SplitterError(
+        f"this is not an ONNX file: it holds {kind}", where=str(path), hint="give an .onnx file"
+    )
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Every tensor stored in a graph and its subgraphs."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.TENSOR:
+                yield attribute.t
+            elif attribute.type == onnx.AttributeProto.TENSORS:
+                yield from attribute.tensors
+            elif attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _tensors(attribute.g)
+            elif attribute.type == onnx.AttributeProto.GRAPHS:
+                for inner in attribute.graphs:
+                    yield from _tensors(inner)
+
+
+def _is_external(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_location == onnx.TensorProto.EXTERNAL
+
+
+def _entries(tensor: onnx.TensorProto) -> dict[str, str]:
+    return {entry.key: entry.value for entry in tensor.external_data}
+
+
+def _external_files(path: Path, tensors: list[onnx.TensorProto]) -> dict[str, Path]:
+    """Location -> file, for every location in the model. All bad ones in one error."""
+    folder = path.parent.resolve()
+    files: dict[str, Path] = {}
+    outside: list[str] = []
+    missing: list[str] = []
+    for location in sorted({_entries(t).get("location", "") for t in tensors}):
+        file = (folder / location).resolve()
+        inside = location and not os.path.isabs(location) and file.is_relative_to(folder)
+        if not inside or "\\" in location:
+            outside.append(location or "(no location)")
+        elif not file.is_file():
+            missing.append(location)
+        files[location] = file
+    if outside:
+        raise SplitterError(
+            "external data is named by a path that leaves the model's folder: "
+            + ", ".join(outside),
+            where=str(path),
+            hint="save the model with external data beside it; links out of the folder do not count",
+        )
+    if missing:
+        raise SplitterError(
+            "external data is missing: " + ", ".join(missing),
+            where=str(path),
+            hint=f"put the file into {path.parent or '.'}, beside the model",
+        )
+    return files
+
+
+def _update(digest: hashlib._Hash, file: Path) -> None:
+    with file.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+
+
+def _read_external(
+    path: Path, tensors: list[onnx.TensorProto], files: dict[str, Path]
+) -> None:
+    """Move external data into the tensors. All tensors whose range is wrong in one error."""
+    wrong: list[str] = []
+    for tensor in tensors:
+        entries = _entries(tensor)
+        file = files[entries["location"]]
+        need = _bytes(tensor)
+        try:
+            offset = int(entries.get("offset", "0"))
+            length = int(entries.get("length", str(need)))
+        except ValueError:
+            wrong.append(f"{tensor.name} (offset or length is not a number)")
+            continue
+        size = file.stat().st_size
+        if length != need or offset < 0 or offset + length > size:
+            wrong.append(
+                f"{tensor.name} needs {need:,} bytes, declares {length:,} at {offset:,} of "
+                f"{entries['location']} ({size:,} bytes)"
+            )
+            continue
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            tensor.raw_data = stream.read(length)
+        tensor.data_location = onnx.TensorProto.DEFAULT
+        del tensor.external_data[:]
+    if wrong:
+        raise SplitterError(
+            "external data has the wrong length: " + "; ".join(wrong[:5]) + _more(wrong),
+            where=str(path),
+            hint="copy or export the data file again, with the model",
+        )
+
+
+def _bytes(tensor: onnx.TensorProto) -> int:
+    """Bytes of the tensor's raw form; 4-bit types are packed two in a byte."""
+    count = 1
+    for length in tensor.dims:
+        count *= length
+    four_bit = {onnx.TensorProto.INT4, onnx.TensorProto.UINT4, onnx.TensorProto.FLOAT4E2M1}
+    if tensor.data_type in four_bit:
+        return (count + 1) // 2
+    return count * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+
+
+def _check_lengths(path: Path, proto: onnx.ModelProto) -> None:
+    wrong = [
+        f"{tensor.name} needs {_bytes(tensor):,} bytes, has {len(tensor.raw_data):,}"
+        for tensor in _tensors(proto.graph)
+        if tensor.HasField("raw_data")
+        and tensor.data_type != onnx.TensorProto.STRING
+        and len(tensor.raw_data) != _bytes(tensor)
+    ]
+    if wrong:
+        raise SplitterError(
+            "weights have the wrong length: " + "; ".join(wrong[:5]) + _more(wrong),
+            where=str(path),
+            hint="the file is damaged: copy or export it again",
+        )
+
+
+def _more(items: list[str]) -> str:
+    return f"; and {len(items) - 5} more" if len(items) > 5 else ""

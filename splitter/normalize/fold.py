@@ -1,0 +1,170 @@
+"""Computes what is constant and finds the static shape of every value, in one walk.
+
+One walk in topological order: a node whose inputs are constant is computed, Shape of a static value
+is a constant, If with a constant condition is its branch; for the others ONNX's own inference of
+that operator gives the types. So a chain Shape -> Gather -> Concat -> Reshape is resolved as met.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import shape_inference
+
+from splitter.diagnostics import SplitterError
+from splitter.draft import Draft, Node, Type
+from splitter.normalize.evaluate import evaluate
+from splitter.normalize.exchange import (
+    add_nodes,
+    dtype_name,
+    node_proto,
+    tensor_proto,
+    type_of,
+    type_proto,
+)
+
+GROWTH = 8  # a constant may be this many times its inputs,
+FREE = 1 << 20  # or this many bytes, before it stays an operator
+SMALL = 1024  # elements of a constant that shape inference may want to read
+
+
+def fold_constants(draft: Draft) -> None:
+    """Fold and infer. Values that stay dynamic have no static type afterwards."""
+    pending = draft.nodes
+    while pending:
+        node = pending.pop(0)
+        if not draft.alive(node):
+            continue
+        if node.op == "If" and (condition := draft.scalar(node.inputs[0])) is not None:
+            _inline_branch(draft, node, bool(condition))
+            return fold_constants(draft)
+        if not _fold(draft, node):
+            infer(draft, node)
+    draft.prune()
+
+
+def infer(draft: Draft, node: Node) -> None:
+    """Set the types of the node's outputs from ONNX's inference for this one operator."""
+    if not onnx.defs.has(node.op, node.domain):
+        return
+    version = draft.domains.get(node.domain, 1) if node.domain else draft.opset
+    schema = onnx.defs.get_schema(node.op, version, node.domain)
+    types: dict[str, onnx.TypeProto] = {}
+    data: dict[str, onnx.TensorProto] = {}
+    for name in dict.fromkeys(node.inputs):
+        constant = draft.constants.get(name)
+        known = draft.types.get(name)
+        if constant is not None:
+            types[name] = type_proto(Type(constant.dtype.name, constant.shape))
+            if constant.size <= SMALL:
+                data[name] = tensor_proto(constant, name)
+        elif known is not None and known.dtype:
+            types[name] = type_proto(known)
+    imports = [onnx.helper.make_opsetid(d, v) for d, v in {**draft.domains, "": draft.opset}.items()]
+    try:
+        found = shape_inference.infer_node_outputs(
+            schema, node_proto(node), types, data, opset_imports=imports
+        )
+    except (shape_inference.InferenceError, RuntimeError):
+        return
+    for name, proto in found.items():
+        if name and proto.HasField("tensor_type"):
+            draft.types[name] = type_of(proto)
+
+
+def require_static(draft: Draft) -> None:
+    """Error that names the nodes which make a value dynamic, first causes only."""
+    causes = []
+    for node in draft.nodes:
+        reads = [n for n in node.inputs if n and n not in draft.constants]
+        if all(_static(draft, n) for n in reads):
+            bad = [n for n in node.outputs if n and not _static(draft, n)]
+            if bad:
+                causes.append(f"{node.op} {node.name} (value {bad[0]})")
+    if causes:
+        more = f" and {len(causes) - 8} more" if len(causes) > 8 else ""
+        raise SplitterError(
+            "the shape of a value depends on data, or is unknown: " + ", ".join(causes[:8]) + more,
+            hint="export the model without this part, or cut the model before it",
+        )
+
+
+def _static(draft: Draft, name: str) -> bool:
+    known = draft.types.get(name)
+    return known is not None and known.static and bool(known.dtype)
+
+
+def _fold(draft: Draft, node: Node) -> bool:
+    if node.op in ("Shape", "Size") and not node.domain:
+        return _fold_shape(draft, node)
+    if any(name and name not in draft.constants for name in node.inputs) or node.captured:
+        return False
+    if _too_large(draft, node):
+        return False
+    values = evaluate(draft, node)
+    if values is None:
+        return False
+    draft.make_constant(node, {n: v for n, v in zip(node.outputs, values, strict=True) if n})
+    return True
+
+
+def _fold_shape(draft: Draft, node: Node) -> bool:
+    shape = draft.shape(node.inputs[0])
+    if shape is None:
+        return False
+    if node.op == "Size":
+        data = np.asarray(int(np.prod(shape, dtype=np.int64)), np.int64)
+    else:
+        data = np.asarray(shape[node.attrs.get("start", 0) : node.attrs.get("end")], np.int64)
+    draft.make_constant(node, {node.outputs[0]: data})
+    return True
+
+
+def _too_large(draft: Draft, node: Node) -> bool:
+    """Whether the constant would be many times what it is computed from."""
+    infer(draft, node)
+    have = sum(draft.constants[n].nbytes for n in node.inputs if n)
+    need = 0
+    for name in node.outputs:
+        shape = draft.shape(name)
+        if name and shape is not None and draft.types[name].dtype:
+            need += int(np.prod(shape, dtype=np.int64)) * np.dtype(draft.types[name].dtype).itemsize
+    return need > max(FREE, GROWTH * have)
+
+
+def _inline_branch(draft: Draft, node: Node, condition: bool) -> None:
+    graph: onnx.GraphProto = node.attrs["then_branch" if condition else "else_branch"]
+    renamed = onnx.GraphProto()
+    renamed.CopyFrom(graph)
+    prefix = f"{node.name}/"
+    own = {t.name for t in renamed.initializer} | {o for n in renamed.node for o in n.output if o}
+    rename_values(renamed, {name: draft.name(prefix + name) for name in own})
+    draft.remove(node)
+    for tensor in renamed.initializer:
+        draft.constants[tensor.name] = onnx.numpy_helper.to_array(tensor)
+    add_nodes(draft, renamed.node, prefix)
+    for out, inner in zip(node.outputs, renamed.output, strict=True):
+        if out:
+            draft.types.pop(out, None)
+            draft.replace(out, inner.name)
+
+
+def rename_values(graph: onnx.GraphProto, names: dict[str, str]) -> None:
+    """Rename values in a graph and, where they are read from outside, in its subgraphs."""
+    for node in graph.node:
+        for index, name in enumerate(node.input):
+            node.input[index] = names.get(name, name)
+        for index, name in enumerate(node.output):
+            node.output[index] = names.get(name, name)
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                shadowed = {v.name for v in inner.input} | {t.name for t in inner.initializer}
+                shadowed |= {o for n in inner.node for o in n.output}
+                rename_values(inner, {k: v for k, v in names.items() if k not in shadowed})
+    for tensor in graph.initializer:
+        tensor.name = names.get(tensor.name, tensor.name)
+    for info in graph.output:
+        info.name = names.get(info.name, info.name)
+
+
+__all__ = ["dtype_name", "fold_constants", "infer", "rename_values", "require_static"]
