@@ -1,0 +1,198 @@
+"""The bundle's folder: manifest.json and the files it names, refused when they were changed.
+
+manifest.json decides what runs, in which order and with which scales; nothing is guessed here.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from splitter.glue.board.messages import BadInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor at the border of a part. real = scale * (q - zero_point); scale None: no scale."""
+
+    name: str
+    shape: tuple[int, ...]
+    type: str
+    scale: float | None
+    zero_point: int
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any], name: str = "") -> Tensor:
+        scale = None if entry["scale"] is None else float(entry["scale"])
+        shape = tuple(int(d) for d in entry["shape"])
+        zero_point = int(entry["zero_point"] or 0)
+        return cls(name or str(entry["name"]), shape, str(entry["type"]), scale, zero_point)
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of the model: ONNX name and dtype, and the tensor that carries it.
+
+    source: where an output comes from, as in the manifest; of an input unused.
+    """
+
+    name: str
+    dtype: str
+    tensor: Tensor
+    source: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any]) -> Port:
+        dtype = np.dtype(str(entry["dtype"])).name
+        return cls(str(entry["name"]), dtype, Tensor.read(entry), entry.get("from", {}))
+
+
+@dataclass(frozen=True)
+class Part:
+    """One .tflite file. sources: where each input comes from, as in the manifest."""
+
+    index: int
+    device: str
+    file: str
+    path: Path
+    sha256: str
+    operators: int
+    inputs: tuple[Tensor, ...]
+    sources: tuple[Mapping[str, Any], ...]
+    outputs: tuple[Tensor, ...]
+
+    @property
+    def label(self) -> str:
+        return f"part {self.index} ({self.device}, {self.file})"
+
+
+class Bundle:
+    """The opened folder. `parts` in order; with unsplit=True the whole integer model instead.
+
+    Raises BadInput when a file is missing, was changed (sha256) or leaves the folder.
+    """
+
+    def __init__(self, folder: Path, *, unsplit: bool = False) -> None:
+        self.folder = folder
+        self.manifest, self.sha256 = _read_json(folder / "manifest.json")
+        try:
+            self._read()
+            self._check_hashes()
+            if unsplit:
+                self._join()
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            kind = type(error).__name__
+            raise BadInput(f"{folder / 'manifest.json'} is damaged ({kind}: {error})") from None
+
+    def _read(self) -> None:
+        manifest = self.manifest
+        if manifest["schema_version"] != SCHEMA_VERSION:
+            version = manifest["schema_version"]
+            raise BadInput(f"manifest.json has schema_version {version}, this file reads 1")
+        self.target = str(manifest["target"]["name"])
+        self.inputs = {port.name: port for port in map(Port.read, manifest["inputs"])}
+        self.outputs = {port.name: port for port in map(Port.read, manifest["outputs"])}
+        self.parts = tuple(self._part(i, entry) for i, entry in enumerate(manifest["parts"]))
+        sources = [source for part in self.parts for source in part.sources]
+        sources += [port.source for port in self.outputs.values()]
+        used = {source["model_input"] for source in sources if "model_input" in source}
+        self.used = tuple(name for name in self.inputs if name in used)
+
+    def _part(self, index: int, entry: Mapping[str, Any]) -> Part:
+        return Part(
+            index,
+            str(entry["device"]),
+            str(entry["file"]),
+            self._inside(str(entry["file"])),
+            str(entry["sha256"]),
+            int(entry["operators"]),
+            tuple(Tensor.read(e) for e in entry["inputs"]),
+            tuple(e["from"] for e in entry["inputs"]),
+            tuple(Tensor.read(e) for e in entry["outputs"]),
+        )
+
+    def _join(self) -> None:
+        """One part that is the whole model; an output keeps the name of its tensor."""
+        entry = self.manifest["unsplit"]
+        ports = [port for port in self.outputs.values() if "part" in port.source]
+        whole = {str(port.source["output"]): port.tensor for port in ports}
+        self.parts = (
+            Part(
+                0,
+                "cpu",
+                str(entry["file"]),
+                self._inside(str(entry["file"])),
+                str(entry["sha256"]),
+                sum(part.operators for part in self.parts),
+                tuple(self.inputs[name].tensor for name in self.used),
+                tuple({"model_input": name} for name in self.used),
+                tuple(
+                    Tensor(name, tensor.shape, tensor.type, tensor.scale, tensor.zero_point)
+                    for name, tensor in whole.items()
+                ),
+            ),
+        )
+        for port in ports:
+            source = {"part": 0, "output": port.source["output"]}
+            self.outputs[port.name] = Port(port.name, port.dtype, port.tensor, source)
+
+    def _inside(self, file: str) -> Path:
+        pure = PurePosixPath(file)
+        path = (self.folder / pure).resolve()
+        inside = self.folder.resolve() in path.parents
+        if not inside or pure.is_absolute() or ".." in pure.parts or "\\" in file:
+            raise BadInput(f"manifest.json: {file!r} leaves the bundle's folder")
+        return path
+
+    def _check_hashes(self) -> None:
+        wrong = []
+        for entry in [*self.manifest["parts"], self.manifest["unsplit"]]:
+            path = self._inside(str(entry["file"]))
+            if not path.is_file():
+                wrong.append(f"{entry['file']} is missing")
+            elif file_sha256(path) != entry["sha256"]:
+                wrong.append(f"{entry['file']} was changed (its sha256 is not the manifest's)")
+        if wrong:
+            raise BadInput(f"{self.folder}: " + "; ".join(wrong))
+
+
+def constant(entry: Mapping[str, Any]) -> Array:
+    """An output that no part computes: {"type", "shape", "data": base64 of little-endian}."""
+    data = np.frombuffer(base64.b64decode(entry["data"]), np.dtype(entry["type"]).newbyteorder("<"))
+    return data.astype(entry["type"]).reshape([int(d) for d in entry["shape"]])
+
+
+def file_sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _read_json(path: Path) -> tuple[dict[str, Any], str]:
+    try:
+        text = path.read_bytes()
+        manifest = json.loads(text)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise BadInput(f"{path} is not JSON") from None
+    if not isinstance(manifest, dict):
+        raise BadInput(f"{path} is not a manifest")
+    return manifest, hashlib.sha256(text).hexdigest()

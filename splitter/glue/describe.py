@@ -1,0 +1,221 @@
+"""Fills in the manifest from what the stages made. Decides file names and where values come from.
+
+A value is known by its tensor's name: the parts are carved out of one graph, so an input of a part
+is a model input or the output of that name of the latest part before it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from splitter.calibration import Samples
+from splitter.carve import Part
+from splitter.glue.manifest import (
+    ONNX_LAYOUT,
+    RANDOM_WARNING,
+    STORED_LAYOUT,
+    CalibrationEntry,
+    Constant,
+    FileEntry,
+    FromConstant,
+    FromInput,
+    FromPart,
+    Manifest,
+    ModelInput,
+    ModelOutput,
+    Origin,
+    PartEntry,
+    PartInput,
+    PartOutput,
+    SourceEntry,
+    TargetEntry,
+    ToolEntry,
+)
+from splitter.graph import Value
+from splitter.model import Model
+from splitter.options import Options
+from splitter.plan import Device
+from splitter.rulefile import Target
+from splitter.tflite.types import LiteGraph, Tensor
+from splitter.versions import TOOL, package_versions, tool_version
+
+UNSPLIT_FILE = "unsplit.tflite"
+FLOAT_FILE = "float.tflite"
+
+
+def part_file(index: int, device: Device) -> str:
+    return f"parts/{index}-{device}.tflite"
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """The .tflite files as bytes: one for each part in order, the whole, the float one if kept."""
+
+    parts: tuple[bytes, ...]
+    unsplit: bytes
+    float_file: bytes | None = None
+
+    def files(self, devices: Sequence[Device]) -> dict[str, bytes]:
+        """By their path in the bundle."""
+        files = {
+            part_file(i, device): data
+            for i, (device, data) in enumerate(zip(devices, self.parts, strict=True))
+        }
+        files[UNSPLIT_FILE] = self.unsplit
+        if self.float_file is not None:
+            files[FLOAT_FILE] = self.float_file
+        return files
+
+
+def build_manifest(
+    parts: Sequence[Part],
+    whole: LiteGraph,
+    artifacts: Artifacts,
+    *,
+    model: Model,
+    target: Target,
+    samples: Samples,
+    options: Options,
+    layouts: Mapping[str, str] | None = None,
+) -> Manifest:
+    """The manifest of a bundle.
+
+    whole:   the integer graph that the parts were carved from.
+    model:   the ONNX model with static shapes: names, shapes and dtypes of its inputs and outputs.
+    layouts: boundary tensor -> layout in words ("NHWC"), for those where it is known.
+    """
+    files = artifacts.files([part.device for part in parts])
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    names = {*whole.inputs, *whole.outputs}
+    words = {**(layouts or {}), **dict.fromkeys(names, ONNX_LAYOUT)}
+    makers: dict[str, int] = {}
+    entries = []
+    for index, part in enumerate(parts):
+        file = part_file(index, part.device)
+        entries.append(_part(part, file, digests[file], whole, makers, words))
+        makers.update(dict.fromkeys(part.graph.outputs, index))
+    return Manifest(
+        tool=ToolEntry(name=TOOL, version=tool_version(), packages=dict(package_versions())),
+        source=SourceEntry(name=model.path.name, sha256=model.sha256),
+        options=recorded_options(options),
+        target=TargetEntry(
+            name=target.name,
+            rules=Path(target.file).name,
+            revision=target.revision,
+            version=target.version,
+            sha256=target.sha256,
+        ),
+        calibration=_calibration(samples),
+        inputs=tuple(_input(value, whole) for value in model.inputs),
+        outputs=tuple(_output(value, whole, makers) for value in model.outputs),
+        parts=tuple(entries),
+        unsplit=FileEntry(file=UNSPLIT_FILE, sha256=digests[UNSPLIT_FILE]),
+        float_file=FileEntry(file=FLOAT_FILE, sha256=digests[FLOAT_FILE])
+        if FLOAT_FILE in digests
+        else None,
+    )
+
+
+def recorded_options(options: Options) -> dict[str, Any]:
+    """The options that shape the bundle: files by name without folder, nothing of this machine."""
+    recorded = asdict(options)
+    for name in ("out", "threads"):
+        del recorded[name]
+    recorded["target"] = Path(options.target).name
+    for name in ("model", "calibration", "validation"):
+        recorded[name] = Path(recorded[name]).name
+    return {name: _plain(value) for name, value in recorded.items()}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON reads it back."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in sorted(value.items())}
+    if isinstance(value, tuple | list):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def _calibration(samples: Samples) -> CalibrationEntry:
+    data: Literal["arrays", "images"] = "arrays" if samples.images is None else "images"
+    return CalibrationEntry(
+        kind="random" if samples.random else data,
+        source=samples.source,
+        samples=len(samples),
+        random=samples.random,
+        warning=RANDOM_WARNING if samples.random else "",
+    )
+
+
+def _part(
+    part: Part,
+    file: str,
+    sha256: str,
+    whole: LiteGraph,
+    makers: Mapping[str, int],
+    layouts: Mapping[str, str],
+) -> PartEntry:
+    tensors = part.graph.tensors
+    return PartEntry(
+        file=file,
+        sha256=sha256,
+        device=part.device,
+        operators=len(part.graph.operators),
+        inputs=tuple(
+            PartInput(**_carrier(tensors[name], layouts), origin=_origin(name, whole, makers))
+            for name in part.graph.inputs
+        ),
+        outputs=tuple(
+            PartOutput(**_carrier(tensors[name], layouts)) for name in part.graph.outputs
+        ),
+    )
+
+
+def _input(value: Value, whole: LiteGraph) -> ModelInput:
+    """An input that the model does not use has no tensor: it is recorded as it is in the file."""
+    layouts = {value.name: ONNX_LAYOUT}
+    tensor = whole.tensors.get(value.name) or Tensor(value.name, value.shape, _unused(value.dtype))
+    return ModelInput(**_carrier(tensor, layouts), dtype=value.dtype)
+
+
+def _unused(dtype: str) -> str:
+    return {"float16": "float32", "float64": "float32", "int64": "int32"}.get(dtype, dtype)
+
+
+def _output(value: Value, whole: LiteGraph, makers: Mapping[str, int]) -> ModelOutput:
+    carrier = _carrier(whole.tensors[value.name], {value.name: ONNX_LAYOUT})
+    return ModelOutput(**carrier, dtype=value.dtype, origin=_origin(value.name, whole, makers))
+
+
+def _carrier(tensor: Tensor, layouts: Mapping[str, str]) -> dict[str, Any]:
+    q = tensor.quantization
+    if q is not None and q.per_channel:
+        raise ValueError(f"{tensor.name} crosses a border with a scale for each channel")
+    return {
+        "name": tensor.name,
+        "shape": tensor.shape,
+        "type": tensor.dtype,
+        "scale": float(q.scale[0]) if q else None,
+        "zero_point": int(q.zero_point[0]) if q else None,
+        "layout": layouts.get(tensor.name, STORED_LAYOUT),
+    }
+
+
+def _origin(name: str, whole: LiteGraph, makers: Mapping[str, int]) -> Origin:
+    if name in makers:
+        return FromPart(part=makers[name], output=name)
+    if name in whole.inputs:
+        return FromInput(model_input=name)
+    data = whole.tensors[name].data
+    if data is None:
+        raise ValueError(f"no part before makes {name}")
+    little = np.ascontiguousarray(data).astype(data.dtype.newbyteorder("<"))
+    text = base64.b64encode(little.tobytes()).decode("ascii")
+    return FromConstant(constant=Constant(type=data.dtype.name, shape=data.shape, data=text))

@@ -1,0 +1,95 @@
+"""NEXT_STEPS.md: the commands from here to the board, for these parts and this target.
+
+Decides which steps a person needs. What the vendor's tool is called, how versions are compared and
+what traps there are comes from the target's rule file; the text is `NEXT_STEPS.md.j2`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import PurePosixPath
+from typing import Any
+
+import jinja2
+import numpy as np
+
+from splitter.glue.manifest import Carrier, Manifest, PartEntry
+from splitter.rulefile import Target
+
+CONVERTED = "converted"
+"""The folder for the converter's files, in the bundle or beside it."""
+
+
+def next_steps(manifest: Manifest, target: Target) -> str:
+    """The text of NEXT_STEPS.md for a bundle."""
+    parts = [_part(entry, target) for entry in manifest.parts]
+    npu = [part for part in parts if part["device"] == "npu"]
+    return _template().render(
+        source=_inline(manifest.source.name),
+        folder=_folder(manifest.source.name),
+        tool=f"{manifest.tool.name} {manifest.tool.version}",
+        target=target,
+        random=manifest.calibration.random,
+        warning=manifest.calibration.warning,
+        preprocessing=_preprocessing(manifest.options),
+        parts=parts,
+        npu=npu,
+        npu_flags=_flags(target) if npu else "",
+        lines=[line for line in target.sdk if line.tool == target.version] or list(target.sdk),
+        inputs=[
+            {"name": _inline(i.name), "dtype": i.dtype, "shape": list(i.shape)}
+            for i in manifest.inputs
+        ],
+    )
+
+
+def _template() -> jinja2.Template:
+    text = resources.files("splitter.glue").joinpath("NEXT_STEPS.md.j2").read_text("utf-8")
+    environment = jinja2.Environment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,
+    )
+    return environment.from_string(text)
+
+
+def _part(entry: PartEntry, target: Target) -> dict[str, Any]:
+    converted = f"{CONVERTED}/{PurePosixPath(entry.file).stem}_converted.tflite"
+    command = target.tool.command.replace("{input}", entry.file).replace("{output}", converted)
+    return {
+        **dict(entry),
+        "converted": converted,
+        "command": command,
+        "bytes_in": f"{_bytes(entry.inputs):,}",
+        "bytes_out": f"{_bytes(entry.outputs):,}",
+    }
+
+
+def _bytes(tensors: Sequence[Carrier]) -> int:
+    return sum(int(np.prod(t.shape, dtype=np.int64)) * np.dtype(t.type).itemsize for t in tensors)
+
+
+def _flags(target: Target) -> str:
+    flags = f" --delegate {target.board.delegate}" if target.board.delegate else ""
+    return flags + (f" --converted {CONVERTED}" if target.tool.command else "")
+
+
+def _preprocessing(options: Mapping[str, Any]) -> str:
+    """What was asked for images, "" for arrays that came prepared."""
+    given = [f"--preprocess {options['preprocess']}"] if options.get("preprocess") else []
+    given += [f"--{name} {options[name]}" for name in ("mean", "std") if options.get(name)]
+    return ", ".join(given)
+
+
+def _inline(name: str) -> str:
+    """A name inside Markdown: nothing that ends a line, a table cell or a code span."""
+    return re.sub(r"[`|\s]+", " ", name)
+
+
+def _folder(name: str) -> str:
+    """A folder on the board that needs no quotes."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", PurePosixPath(name).stem).strip("-") or "model"
