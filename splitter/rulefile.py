@@ -208,7 +208,7 @@ class Latency(Strict):
 
 
 class Target(Strict):
-    """One rule file. `file` is its name as users know it ("rules/imx95.toml")."""
+    """One rule file: `file` is its name as users know it ("rules/imx95.toml"), `sha256` its own."""
 
     format: Literal[1]
     name: str
@@ -217,6 +217,7 @@ class Target(Strict):
     dialect: Literal["tflite", "onnx"]
     note: str = ""
     file: str = ""
+    sha256: str = ""
     max_segments: int | None = None
     sources: Mapping[str, str] = {}
     tool: Tool

@@ -5,6 +5,7 @@ What the rules mean is `rulefile`'s matter, what they do to an operator `support
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -73,12 +74,14 @@ def _folder() -> Path:
 @cache
 def _read(path: Path, *, shown: str) -> Target:
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = path.read_bytes()
+        raw = tomllib.loads(data.decode("utf-8"))
     except OSError as error:
         raise SplitterError(f"cannot read it: {error.strerror}", where=shown) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SplitterError(f"not a TOML file: {error}", where=shown) from error
     raw["file"] = shown
+    raw["sha256"] = hashlib.sha256(data).hexdigest()
     mistakes = list(_meaning(raw))
     try:
         target = Target.model_validate(raw)
