@@ -8,7 +8,7 @@ and come out in the types of the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from splitter.diagnostics import SplitterError, nearest
 from splitter.tflite.read import read
+from splitter.tflite.types import Operator
 
 Array = NDArray[Any]
 
 _NODE = re.compile(r"Node number (\d+) \(([^)]*)\) failed")
+_MISSING = re.compile(r"builtin opcode '(\w+)'")
 
 
 class KernelError(RuntimeError):
@@ -120,13 +122,21 @@ def _checked(name: str, array: Array, detail: Mapping[str, Any]) -> Array:
 
 
 def _explained(model: bytes, message: str) -> KernelError:
-    found = _NODE.search(message)
-    if found is None:
+    """The runtime names an operator by its number, or by its code when it has no such kernel."""
+    node, missing = _NODE.search(message), _MISSING.search(message)
+    if node is None and missing is None:
         return KernelError(message)
-    number, code = int(found[1]), found[2]
     try:
         operators = read(model).operators
     except SplitterError:
         operators = ()
-    outputs = operators[number].outputs if number < len(operators) else ()
-    return KernelError(message, operator=code, outputs=outputs)
+    if node is not None:
+        found = [op for number, op in enumerate(operators) if number == int(node[1])]
+        return KernelError(message, operator=node[2], outputs=_first_outputs(found))
+    code = str(missing[1]) if missing else ""
+    found = [op for op in operators if op.code == code]
+    return KernelError(message, operator=code, outputs=_first_outputs(found))
+
+
+def _first_outputs(operators: Sequence[Operator]) -> tuple[str, ...]:
+    return operators[0].outputs if operators else ()
