@@ -109,7 +109,8 @@ def _truth(data: Mapping[str, Array]) -> list[Truth]:
 def _detect(run: Runner, data: Mapping[str, Array]) -> list[Detections]:
     boxes, logits = run(preprocess(data["images"]))
     height, width = data["images"].shape[1:3]
-    classes = len(data["class_names"]) if "class_names" in data else 0
+    named = len(data["class_names"]) if "class_names" in data else 0
+    classes = named if named == logits.shape[2] - 1 else 0  # one column more is the background
     return [
         decode_detr(box, logit, classes=classes, size=(width, height))
         for box, logit in zip(boxes, logits, strict=True)

@@ -1,1 +1,70 @@
-"""Whether the result may be trusted: tensors, decisions, and one verdict from stated gates."""
+"""Whether the result may be trusted: tensors, decisions, and one verdict from stated gates.
+
+`verify` is the stage; it takes outputs run by run and gives a frozen `Comparison`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from splitter.graph import Array
+from splitter.verify.compare import Findings, Outputs, Run, StageErrors, measure
+from splitter.verify.decisions import Decisions, DetectionDecisions
+from splitter.verify.tasks import Task, find_task
+from splitter.verify.tensors import TensorError
+from splitter.verify.verdict import GATES, Check, Circumstances, Gates, Verdict, decide
+from splitter.verify.wider import Wider, weigh_wider
+
+__all__ = [
+    "Check",
+    "Circumstances",
+    "Comparison",
+    "Decisions",
+    "DetectionDecisions",
+    "Findings",
+    "Gates",
+    "Outputs",
+    "Run",
+    "StageErrors",
+    "Task",
+    "TensorError",
+    "Verdict",
+    "Wider",
+    "find_task",
+    "measure",
+    "verify",
+    "weigh_wider",
+]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was measured, on what, and the verdict.
+
+    wider: what `--int16 auto` would gain, where it was tried.
+    """
+
+    findings: Findings
+    circumstances: Circumstances
+    verdict: Verdict
+    gates: Gates = GATES
+    wider: Wider | None = None
+
+
+def verify(
+    runs: Iterable[Run],
+    outputs: Sequence[str],
+    *,
+    task: Task,
+    circumstances: Circumstances,
+    annotations: Mapping[str, Array] | None = None,
+    sizes: Array | None = None,
+    gates: Gates = GATES,
+) -> Comparison:
+    """Compare the outputs of each run (see `Run`), then judge them by `gates`.
+
+    outputs: names of the model's own outputs. annotations, sizes: as in `measure`.
+    """
+    findings = measure(runs, outputs, task=task, annotations=annotations, sizes=sizes)
+    return Comparison(findings, circumstances, decide(findings, circumstances, gates=gates), gates)

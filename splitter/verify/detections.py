@@ -180,3 +180,57 @@ def agree(
         score_rms=float(np.sqrt(np.mean(differences**2))),
         score_bias=float(np.mean(differences)),
     )
+
+
+def pair_queries(boxes: Array, scores: Array, other_boxes: Array, other_scores: Array) -> Array:
+    """Row order of the other side that puts each query opposite its nearest one, [Q].
+
+    boxes [Q, 4], scores [Q, C] logits. Nearest by the sum of box differences plus the mean score
+    difference; the closest pairs are taken first, each row once. Every run is independent.
+    """
+    left, right = boxes.astype(np.float64), other_boxes.astype(np.float64)
+    cost = np.abs(left[:, None] - right[None]).sum(axis=2)
+    one, other = sigmoid(scores.astype(np.float64)), sigmoid(other_scores.astype(np.float64))
+    for column in range(scores.shape[1]):
+        cost += np.abs(one[:, None, column] - other[None, :, column]) / scores.shape[1]
+    cost = np.where(np.isnan(cost), np.finfo(np.float64).max, cost)
+    order = np.full(len(boxes), -1)
+    rows, columns = np.arange(len(boxes)), np.arange(len(boxes))
+    while len(rows):
+        rest = cost[np.ix_(rows, columns)]
+        nearest_column = rest.argmin(axis=1)
+        mutual = rest.argmin(axis=0)[nearest_column] == np.arange(len(rows))
+        order[rows[mutual]] = columns[nearest_column[mutual]]
+        rows, columns = rows[~mutual], np.delete(columns, nearest_column[mutual])
+    return order
+
+
+@dataclass(frozen=True)
+class Example:
+    """One image for the report: its index, both sides' detections over SCORE, the pairs."""
+
+    index: int
+    reference: Detections
+    candidate: Detections
+    pairs: tuple[Pair, ...]
+
+    @property
+    def differences(self) -> int:
+        """Detections of either side without a partner."""
+        return len(self.reference) + len(self.candidate) - 2 * len(self.pairs)
+
+
+def choose_examples(
+    reference: Sequence[Detections], candidate: Sequence[Detections], *, count: int = 6
+) -> tuple[Example, ...]:
+    """Half of them the images with most differences, half spread evenly; in order of images."""
+    every = []
+    for index, (left, right) in enumerate(zip(reference, candidate, strict=True)):
+        one, other = left.over(SCORE), right.over(SCORE)
+        every.append(Example(index, one, other, match(one, other)))
+    worst = sorted(every, key=lambda example: (-example.differences, example.index))[: count // 2]
+    chosen = {example.index for example in worst}
+    rest = [example for example in every if example.index not in chosen and example.reference]
+    more = min(count - len(worst), len(rest))
+    together = worst + [rest[slot * len(rest) // more] for slot in range(more)]
+    return tuple(sorted(together, key=lambda example: example.index))

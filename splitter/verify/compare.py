@@ -1,0 +1,182 @@
+"""Four comparisons kept apart (conversion, quantization, split, board), and the decisions.
+
+Takes the outputs of each run, not the models: whoever runs them passes one `Run` after the other,
+and nothing but sums, plot points and decisions is kept. Decides which outputs are compared with
+which. Leaves the gates to `verdict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from splitter.diagnostics import SplitterError
+from splitter.graph import Array
+from splitter.verify.decisions import Decisions, Judge
+from splitter.verify.detections import Example, pair_queries
+from splitter.verify.tasks import Task
+from splitter.verify.tensors import TensorError, TensorMeter
+
+Outputs = Mapping[str, Array]
+StageName = Literal["conversion", "quantization", "split", "board"]
+WORDS: dict[StageName, str] = {
+    "conversion": "float TFLite, whole, against the ONNX file in ONNX Runtime",
+    "quantization": "integer TFLite, whole, against float",
+    "split": "integer parts against the whole",
+    "board": "recorded on the board against this computer",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """The outputs of one run by ONNX name. Integer outputs dequantized to the ONNX types.
+
+    original:      ONNX Runtime. May hold values inside the model too (boundary tensors).
+    integer_whole: unsplit.tflite; inner values of the same names are compared with the original's.
+    integer_parts: the stitched parts.
+    float_whole:   float.tflite; None when it was not run.
+    board:         recorded on the board; None when nothing was recorded.
+    """
+
+    original: Outputs
+    integer_whole: Outputs
+    integer_parts: Outputs
+    float_whole: Outputs | None = None
+    board: Outputs | None = None
+
+
+@dataclass(frozen=True)
+class StageErrors:
+    """One comparison. `aligned`: the detection outputs again, queries paired by nearest box."""
+
+    stage: StageName
+    runs: int
+    tensors: tuple[TensorError, ...]
+    aligned: tuple[TensorError, ...] = ()
+
+    @property
+    def words(self) -> str:
+        return WORDS[self.stage]
+
+    @property
+    def bit_equal(self) -> bool:
+        return all(tensor.bit_equal for tensor in self.tensors)
+
+    def unordered(self, name: str) -> TensorError:
+        """The error of an output, free of query order where that can be told."""
+        every = {t.name: t for t in self.tensors} | {t.name: t for t in self.aligned}
+        return every[name]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything measured. `boundary`: inner values, integer whole against the original.
+
+    decisions: integer whole against the original; board: recorded against the original.
+    """
+
+    task: Task
+    runs: int
+    stages: tuple[StageErrors, ...]
+    decisions: Decisions | None
+    boundary: tuple[TensorError, ...] = ()
+    board: Decisions | None = None
+    examples: tuple[Example, ...] = field(default=(), repr=False, compare=False)
+
+    def stage(self, name: StageName) -> StageErrors | None:
+        return next((stage for stage in self.stages if stage.stage == name), None)
+
+
+def measure(
+    runs: Iterable[Run],
+    outputs: Sequence[str],
+    *,
+    task: Task,
+    annotations: Mapping[str, Array] | None = None,
+    sizes: Array | None = None,
+) -> Findings:
+    """Compare run by run. `outputs`: names of the model's own outputs.
+
+    annotations: `labels`, or `boxes`, `labels`, `counts`, rows in the order of the runs; sizes:
+    width and height of the pictures the boxes belong to, [N, 2]. Raises ValueError when an output
+    is missing from a run, SplitterError when the annotations do not fit.
+    """
+    meters: dict[StageName, _StageMeter] = {}
+    boundary: dict[str, TensorMeter] = {}
+    judge, board = (Judge(task, annotations or {}, sizes) for _ in range(2))
+    count = 0
+    for run in runs:
+        count += 1
+        for stage, reference, candidate in _pairs(run):
+            meters.setdefault(stage, _StageMeter(stage, outputs, task)).add(reference, candidate)
+        for name in sorted(set(run.original) & set(run.integer_whole) - set(outputs)):
+            meter = boundary.setdefault(name, TensorMeter(name))
+            meter.add(run.original[name], run.integer_whole[name])
+        judge.add(run.original, run.integer_whole)
+        if run.board is not None:
+            board.add(run.original, run.board)
+    if not count:
+        raise SplitterError("there is no sample to verify on", hint="give --validation")
+    return Findings(
+        task=task,
+        runs=count,
+        stages=tuple(meter.result() for meter in meters.values()),
+        decisions=judge.result(),
+        boundary=tuple(meter.result() for meter in boundary.values()),
+        board=board.result() if "board" in meters else None,
+        examples=judge.examples(),
+    )
+
+
+def _pairs(run: Run) -> list[tuple[StageName, Outputs, Outputs]]:
+    reference = run.original if run.float_whole is None else run.float_whole
+    pairs: list[tuple[StageName, Outputs, Outputs]] = []
+    if run.float_whole is not None:
+        pairs.append(("conversion", run.original, run.float_whole))
+    pairs.append(("quantization", reference, run.integer_whole))
+    pairs.append(("split", run.integer_whole, run.integer_parts))
+    if run.board is not None:
+        pairs.append(("board", run.integer_parts, run.board))
+    return pairs
+
+
+class _StageMeter:
+    """The tensors of one comparison, summed up run by run."""
+
+    def __init__(self, stage: StageName, outputs: Sequence[str], task: Task) -> None:
+        self._stage: StageName = stage
+        self._task = task
+        self._runs = 0
+        self._tensors = {name: TensorMeter(name) for name in outputs}
+        queries = (task.boxes, task.scores) if task.kind == "detection" else ()
+        self._aligned = {name: TensorMeter(name) for name in queries if stage != "split"}
+
+    def add(self, reference: Outputs, candidate: Outputs) -> None:
+        missing = [n for n in self._tensors if n not in reference or n not in candidate]
+        if missing:
+            raise ValueError(f"{self._stage}: no {', '.join(missing)} on both sides")
+        self._runs += 1
+        for name, meter in self._tensors.items():
+            meter.add(reference[name], candidate[name])
+        if self._aligned:
+            self._add_aligned(reference, candidate)
+
+    def _add_aligned(self, reference: Outputs, candidate: Outputs) -> None:
+        names = (self._task.boxes, self._task.scores)
+        for row in range(len(reference[names[0]])):
+            left = [reference[name][row] for name in names]
+            right = [candidate[name][row] for name in names]
+            order = pair_queries(left[0], left[1], right[0], right[1])
+            for name, one, other in zip(names, left, right, strict=True):
+                self._aligned[name].add(one, np.asarray(other[order]))
+
+    def result(self) -> StageErrors:
+        return StageErrors(
+            self._stage,
+            self._runs,
+            tuple(meter.result() for meter in self._tensors.values()),
+            tuple(meter.result() for meter in self._aligned.values()),
+        )

@@ -1,0 +1,65 @@
+"""What 16-bit activations outside the NPU would gain over int8, measured on the same samples.
+
+Decides whether to say so. The pipeline runs both models; this only weighs what came out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from splitter.verify.classification import Answers
+from splitter.verify.compare import Findings
+from splitter.verify.decisions import DetectionDecisions
+
+WORTH_SAYING = 0.002
+"""A gain in decisions of at least 0.2 points is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wider:
+    """option: what to pass. Shares 0..1, with int8 and with 16 bits; `figure` names them."""
+
+    option: str
+    figure: str
+    now: float
+    then: float
+
+    @property
+    def gain(self) -> float:
+        return self.then - self.now
+
+    @property
+    def helps(self) -> bool:
+        return self.gain >= WORTH_SAYING
+
+    def __str__(self) -> str:
+        return (
+            f"with {self.option}: {self.figure} {100 * self.then:.1f} % instead of "
+            f"{100 * self.now:.1f} % ({100 * self.gain:+.1f} points)"
+        )
+
+
+def weigh_wider(now: Findings, then: Findings, *, option: str = "--int16 auto") -> Wider | None:
+    """The decision figure that gains most, else the error of the worst output; None when unlike.
+
+    now, then: int8 and 16-bit findings on the same samples, both against the original.
+    """
+    figures = _figures(now), _figures(then)
+    gains = [
+        Wider(option, name, value, figures[1][name])
+        for name, value in figures[0].items()
+        if name in figures[1]
+    ]
+    return max(gains, key=lambda wider: wider.gain, default=None)
+
+
+def _figures(findings: Findings) -> dict[str, float]:
+    decisions = findings.decisions
+    if isinstance(decisions, DetectionDecisions) and decisions.agreement.reference:
+        precision = {"mAP50-95": decisions.candidate.ap} if decisions.candidate else {}
+        return precision | {"detections found again": decisions.agreement.found_share}
+    if isinstance(decisions, Answers):
+        return {"answers unchanged": decisions.agreement}
+    stage = findings.stage("quantization")
+    errors = [stage.unordered(t.name).relative_rms for t in stage.tensors] if stage else []
+    return {"likeness of the worst output": 1 - max(errors)} if errors else {}
