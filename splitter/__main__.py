@@ -1,5 +1,5 @@
 """`python -m splitter` is the command `splitter`."""
 
-from splitter.cli import main
+from splitter.coreutils import splitter
 
-main()
+splitter()

@@ -27,9 +27,25 @@ SUBCOMMANDS = frozenset({"inspect", "rules", "targets"})
 
 OPTIONS = frozenset(
     (
-        "--calibration", "--calibration-samples", "--cpu", "--cut", "--int16", "--json",
-        "--keep-float", "--mean", "--npu", "--output", "--preprocess", "--shape", "--std",
-        "--target", "--task", "--threads", "--trust", "--validation", "--verify-samples",
+        "--calibration",
+        "--calibration-samples",
+        "--cpu",
+        "--cut",
+        "--int16",
+        "--json",
+        "--keep-float",
+        "--mean",
+        "--npu",
+        "--output",
+        "--preprocess",
+        "--shape",
+        "--std",
+        "--target",
+        "--task",
+        "--threads",
+        "--trust",
+        "--validation",
+        "--verify-samples",
     )
 )
 """Long options of ours; none is an option of coreutils or an abbreviation of one."""
@@ -42,9 +58,18 @@ def split() -> None:
     arguments = sys.argv[1:]
     if not ours(arguments, prompt=_typed_at_a_prompt()):
         hand_over(arguments)
-    from splitter.cli import main
+    splitter()
 
-    main()
+
+def splitter() -> None:
+    """Entry point of the console script `splitter`: Ctrl-C is quiet while modules load, too."""
+    try:
+        from splitter.cli import main
+
+        main()
+    except KeyboardInterrupt:
+        sys.stderr.write("\ninterrupted; nothing was written\n")
+        sys.exit(130)
 
 
 def ours(arguments: Sequence[str], *, prompt: bool = False) -> bool:

@@ -1,0 +1,1 @@
+"""Time, memory and sizes of the main job, measured; `make bench`."""
