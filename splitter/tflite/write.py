@@ -49,6 +49,10 @@ _STATE: Mapping[str, tuple[int, ...]] = {
 }
 """Operands that are state, by the kernels' own input numbers."""
 
+_BIASED = ("CONV_2D", "DEPTHWISE_CONV_2D")
+"""Without a bias the kernel refuses (CONV_2D) or ends the process (DEPTHWISE_CONV_2D), measured on
+ai-edge-litert 2.3.0."""
+
 
 def write(graph: LiteGraph, *, description: str = "") -> bytes:
     """The .tflite file of a graph. `description` goes into the file's own description field.
@@ -124,10 +128,12 @@ def _check(graph: LiteGraph) -> None:
 
 
 def _check_order(graph: LiteGraph) -> None:
-    """Nothing is read before it is there."""
+    """Nothing is read before it is there, and what a kernel takes for granted is."""
     there = {name for name, tensor in graph.tensors.items() if tensor.data is not None}
     there.update(graph.inputs, _variables(graph))
     for op in graph.operators:
+        if op.code in _BIASED and len([name for name in op.inputs if name]) < 3:
+            raise ValueError(f"{op.code} writing {op.outputs[0]} has no bias; its kernel needs one")
         for name in op.inputs:
             if name and name not in there:
                 raise ValueError(f"{op.code} reads {name} before any operator writes it")

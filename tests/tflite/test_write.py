@@ -97,6 +97,7 @@ def test_constants_over_2_gb_are_refused_before_anything_is_written() -> None:
         (Operator("SOFTMAXX", ("x",), ("y",)), "did you mean SOFTMAX"),
         (Operator("RELU", ("z",), ("y",)), "no tensor z"),
         (Operator("RELU", ("u",), ("y",)), "reads u before"),
+        (Operator("DEPTHWISE_CONV_2D", ("x", "x"), ("y",)), "has no bias"),
         (Operator("CUSTOM:Foo", ("x",), ("y",), {"alpha": 1}), "custom_options"),
     ],
 )
@@ -139,8 +140,9 @@ def test_conv_2d_honors_stride_padding_and_dilation() -> None:
 
 def test_depthwise_conv_2d_fills_in_its_multiplier() -> None:
     x, w = floats(1, 4, 4, 2), floats(1, 2, 2, 4)
-    op = Operator("DEPTHWISE_CONV_2D", ("x", "w"), ("y",), {"padding": "VALID"})
-    graph = one(op, variable("x", x.shape), constant("w", w), variable("y", (1, 3, 3, 4)))
+    op = Operator("DEPTHWISE_CONV_2D", ("x", "w", "b"), ("y",), {"padding": "VALID"})
+    bias = constant("b", np.zeros(4, np.float32))
+    graph = one(op, variable("x", x.shape), constant("w", w), bias, variable("y", (1, 3, 3, 4)))
     assert read(write(graph)).operators[0].options["depth_multiplier"] == 2
     wanted = np.zeros((1, 3, 3, 4), np.float32)
     for row, column, channel in np.ndindex(3, 3, 4):
