@@ -215,8 +215,8 @@ def _shown(quantization: Quantization | None) -> str:
         return "no parameters"
     if quantization.per_channel:
         return f"{len(quantization.scale)} scales on axis {quantization.axis}"
-    # The file holds float32, and eight digits tell all of them apart that matter.
-    return f"scale {np.float32(quantization.scale[0]):.8g} zero point {quantization.zero_point[0]}"
+    # The file holds float32: its shortest digits tell any two apart.
+    return f"scale {np.float32(quantization.scale[0])!s} zero point {quantization.zero_point[0]}"
 
 
 def _wrong_parameters(graph: LiteGraph) -> Iterator[Finding]:
