@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from splitter.graph import Array, Graph, Unit
+from splitter.ops.conv3d import emit_conv3d, three_axes
 from splitter.ops.registry import Emitter, Lowering, Op
 
 
@@ -61,7 +62,10 @@ def _convolve(
 
 
 def _bias(e: Emitter, unit: Unit) -> str:
-    return e.value(unit.inputs[2]) if len(unit.inputs) > 2 and unit.inputs[2] else ""
+    """The bias, zeros when there is none: the runtime's convolutions want one."""
+    if len(unit.inputs) > 2 and unit.inputs[2]:
+        return e.value(unit.inputs[2])
+    return e.const(np.zeros(e.graph.shape(unit.outputs[0])[-1]), "bias")
 
 
 def emit_conv(e: Emitter, unit: Unit) -> None:
@@ -101,7 +105,7 @@ def emit_grouped(e: Emitter, unit: Unit) -> None:
     for g in range(groups):
         piece = e.slice(x, (0, 0, 0, g * step_in), (n, h, w, step_in))
         rows = slice(g * step_out, (g + 1) * step_out)
-        b = e.const(bias[rows], "bias") if bias is not None else ""
+        b = e.const(bias[rows] if bias is not None else np.zeros(step_out), "bias")
         parts.append(
             _convolve(e, piece, weight[rows], b, unit, pad=pad, shape=(*shape[:3], step_out))
         )
@@ -136,6 +140,7 @@ OPS = (
             Lowering("conv_2d", emit_conv, applies=_plain),
             Lowering("depthwise_conv_2d", emit_depthwise, applies=_depthwise),
             Lowering("conv_2d_by_group", emit_grouped, applies=_constant_weights),
+            Lowering("conv_2d_over_depth", emit_conv3d, applies=three_axes),
         ),
         commute="channels_last",
     ),

@@ -108,8 +108,12 @@ def emit_div(e: Emitter, unit: Unit) -> None:
     if e.dtype(a) != "float32":
         e.finish("DIV", unit, [a, b], fused_activation_function="NONE")
         return
-    inverse = e.op("DIV", [e.const(1.0, "one"), b], e.shape(b), hint="inverse",
-                   fused_activation_function="NONE")
+    data = e.graph.constants.get(unit.inputs[1])
+    if data is not None:
+        inverse = e.const(1.0 / data, "inverse")
+    else:
+        inverse = e.op("DIV", [e.const(1.0, "one"), b], e.shape(b), hint="inverse",
+                       fused_activation_function="NONE")
     e.finish("MUL", unit, [a, inverse], fused_activation_function="NONE")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
 from splitter.graph import Graph, Unit
 from splitter.ops.elementwise import broadcast
 from splitter.ops.registry import Emitter, Lowering, Op
@@ -14,6 +16,7 @@ def fully_connected(
 ) -> str:
     """FULLY_CONNECTED over the last axis: x [rows, K], weight [N, K], bias [N] or "" -> [rows, N]."""
     shape = (*e.shape(x)[:-1], e.shape(weight)[0])
+    bias = bias or e.const(np.zeros(shape[-1]), "bias")
     return e.op(
         "FULLY_CONNECTED", [x, weight, bias], shape, hint=hint,
         fused_activation_function=activation, weights_format="DEFAULT",
@@ -30,6 +33,7 @@ def over_rows(
     leading = e.shape(x)[:-1]
     flat = e.reshape(x, (prod(leading), e.shape(x)[-1]))
     units = e.shape(weight)[0]
+    bias = bias or e.const(np.zeros(units), "bias")
     if len(leading) == 1 and out:
         return e.op(
             "FULLY_CONNECTED", [flat, weight, bias], (*leading, units), out=out,

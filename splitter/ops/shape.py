@@ -49,6 +49,33 @@ def emit_slice(e: Emitter, unit: Unit) -> None:
     )
 
 
+def strided(e: Emitter, x: str, axis: int, start: int, count: int, step: int) -> str:
+    """`count` elements of an axis from `start` on, `step` apart."""
+    shape = list(e.shape(x))
+    begin, end, steps = [0] * len(shape), list(shape), [1] * len(shape)
+    begin[axis], steps[axis] = start, step
+    end[axis] = start + (count - 1) * step + 1
+    shape[axis] = count
+    if step == 1:
+        return e.slice(x, begin, shape)
+    bounds = [
+        e.const(v, h, dtype="int32") for v, h in ((begin, "begin"), (end, "end"), (steps, "step"))
+    ]
+    return e.op(
+        "STRIDED_SLICE",
+        [x, *bounds],
+        shape,
+        dtype=e.dtype(x),
+        hint="taps",
+        begin_mask=0,
+        end_mask=0,
+        ellipsis_mask=0,
+        new_axis_mask=0,
+        shrink_axis_mask=0,
+        offset=False,
+    )
+
+
 def _axis(unit: Unit, rank: int, default: int = 0) -> int:
     return int(unit.attrs.get("axis", default)) % max(rank, 1)
 

@@ -1,0 +1,135 @@
+"""What a Resize reads along one axis: for each output position a weight for each input position.
+
+Every mode of ONNX Resize is separable, so an axis is one matrix [out, in]. Formulas: ONNX operator
+specification, Resize; cubic convolution by Keys (1981); with antialias the support of the filter is
+stretched by 1/scale as in Pillow. Decides nothing about TFLite; also says what TFLite's own
+RESIZE operators read, so that a lowering can compare.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from splitter.graph import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis of a Resize. scale: output length / input length as the file says it."""
+
+    size: int
+    out: int
+    scale: float
+    coordinates: str = "half_pixel"
+    mode: str = "nearest"
+    nearest_mode: str = "round_prefer_floor"
+    cubic_coeff_a: float = -0.75
+    exclude_outside: bool = False
+    antialias: bool = False
+    roi: tuple[float, float] = (0.0, 1.0)
+    extrapolation: float = 0.0
+
+    def positions(self) -> Array:
+        """Where each output element lies on the input axis, in elements."""
+        x = np.arange(self.out, dtype=np.float64)
+        if self.coordinates == "asymmetric":
+            return x / self.scale
+        if self.coordinates == "align_corners":
+            return x * (self.size - 1) / (self.out - 1) if self.out > 1 else np.zeros_like(x)
+        if self.coordinates == "tf_crop_and_resize":
+            start, end = self.roi
+            if self.out == 1:
+                return np.full_like(x, 0.5 * (start + end) * (self.size - 1))
+            step = (end - start) * (self.size - 1) / (self.out - 1)
+            return start * (self.size - 1) + x * step
+        if self.coordinates == "pytorch_half_pixel" and self.out == 1:
+            return np.zeros_like(x)
+        if self.coordinates == "half_pixel_symmetric":
+            wanted = self.scale * self.size
+            offset = self.size / 2 * (1 - self.out / wanted)
+            return offset + (x + 0.5) / self.scale - 0.5
+        return (x + 0.5) / self.scale - 0.5
+
+    def outside(self) -> Array:
+        """Which output elements take the extrapolation value."""
+        x = self.positions()
+        if self.coordinates != "tf_crop_and_resize":
+            return np.zeros(x.shape, bool)
+        return (x < 0) | (x > self.size - 1)
+
+    def nearest(self) -> Array:
+        """Index of the input element that each output element copies."""
+        x = self.positions()
+        rounded = {
+            "floor": np.floor(x),
+            "ceil": np.ceil(x),
+            "round_prefer_ceil": np.floor(x + 0.5),
+            "round_prefer_floor": np.ceil(x - 0.5),
+        }[self.nearest_mode]
+        return np.clip(rounded, 0, self.size - 1).astype(np.int64)
+
+    def matrix(self) -> Array:
+        """Weights [out, in], rows sum to 1."""
+        if self.mode == "nearest":
+            return np.eye(self.size)[self.nearest()]
+        stretch = min(self.scale, 1.0) if self.antialias else 1.0
+        reach = (1 if self.mode == "linear" else 2) / stretch
+        x = self.positions()
+        first = np.floor(x - reach).astype(np.int64)
+        taps = first[:, None] + np.arange(int(np.ceil(2 * reach)) + 2)
+        distance = (taps - x[:, None]) * stretch
+        weights = hat(distance) if self.mode == "linear" else cubic(distance, self.cubic_coeff_a)
+        inside = (taps >= 0) & (taps < self.size)
+        if self.exclude_outside or self.antialias:
+            weights = weights * inside
+            weights = weights / weights.sum(axis=1, keepdims=True)
+        result = np.zeros((self.out, self.size))
+        rows = np.broadcast_to(np.arange(self.out)[:, None], taps.shape)
+        np.add.at(result, (rows, np.clip(taps, 0, self.size - 1)), weights)
+        return result
+
+
+def hat(distance: Array) -> Array:
+    """Linear interpolation: 1 - |d| within one element."""
+    return np.maximum(1 - np.abs(distance), 0)
+
+
+def cubic(distance: Array, a: float) -> Array:
+    """Cubic convolution with the slope a at distance 1."""
+    d = np.abs(distance)
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
+
+
+def lite_nearest(size: int, out: int, *, align_corners: bool, half_pixel: bool) -> Array:
+    """What RESIZE_NEAREST_NEIGHBOR copies; its arithmetic is float32
+    (tensorflow/lite/kernels/internal/reference/resize_nearest_neighbor.h)."""
+    scale = _lite_scale(size, out, align_corners)
+    x = (np.arange(out, dtype=np.float32) + np.float32(0.5 if half_pixel else 0.0)) * scale
+    # std::round: halves go away from zero, and x is not negative.
+    index = np.floor(x + np.float32(0.5)) if align_corners else np.floor(x)
+    return np.clip(index, 0, size - 1).astype(np.int64)
+
+
+def lite_bilinear(size: int, out: int, *, align_corners: bool, half_pixel: bool) -> Array:
+    """The matrix [out, in] of RESIZE_BILINEAR
+    (tensorflow/lite/kernels/internal/reference/resize_bilinear.h)."""
+    scale = float(_lite_scale(size, out, align_corners))
+    x = np.arange(out) * scale
+    if half_pixel:
+        x = (np.arange(out) + 0.5) * scale - 0.5
+    low = np.maximum(np.floor(x), 0).astype(np.int64)
+    high = np.minimum(np.ceil(x), size - 1).astype(np.int64)
+    result = np.zeros((out, size))
+    np.add.at(result, (np.arange(out), np.minimum(low, size - 1)), 1 - (x - low))
+    np.add.at(result, (np.arange(out), high), x - low)
+    return result
+
+
+def _lite_scale(size: int, out: int, align_corners: bool) -> np.float32:
+    if align_corners and out > 1:
+        return np.float32(size - 1) / np.float32(out - 1)
+    return np.float32(size) / np.float32(out)
