@@ -60,6 +60,15 @@ class Finding:
     what: str
 
 
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An operator that breaks rules of the target: its code, what it writes, all the reasons."""
+
+    code: str
+    tensor: str
+    reasons: tuple[Reason, ...]
+
+
 @dataclass(frozen=True)
 class Inspection:
     """What a file holds. Empty tuples are good news.
@@ -77,7 +86,7 @@ class Inspection:
     unequal_scales: tuple[Finding, ...]
     parameters: tuple[Finding, ...]
     constants: tuple[Finding, ...]
-    rules: tuple[tuple[Operator, tuple[Reason, ...]], ...]
+    rules: tuple[Broken, ...]
     neutron_graphs: int
     rest: tuple[Count, ...]
 
@@ -101,7 +110,7 @@ def inspect(
         unequal_scales=tuple(_unequal(graph)),
         parameters=tuple(_wrong_parameters(graph)),
         constants=tuple(_constants(graph)),
-        rules=tuple(rules),
+        rules=tuple(Broken(op.code, ", ".join(op.outputs), reasons) for op, reasons in rules),
         neutron_graphs=len(graph.operators) - len(rest),
         rest=_counts(graph, rest),
     )
@@ -156,8 +165,8 @@ def _lines(findings: Sequence[Finding]) -> list[str]:
 
 def _rule_lines(inspection: Inspection) -> list[str]:
     return [
-        f"{op.code} ({', '.join(op.outputs)}): {'; '.join(str(reason) for reason in reasons)}"
-        for op, reasons in inspection.rules
+        f"{broken.code} ({broken.tensor}): {'; '.join(str(reason) for reason in broken.reasons)}"
+        for broken in inspection.rules
     ]
 
 

@@ -31,7 +31,7 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """dtype is a numpy name: float32, int8, int16, int32, int64, bool, uint8. data: constants only."""
+    """dtype is a numpy name (float32, int8, int16, int32, int64, bool, uint8); data: constants."""
 
     name: str
     shape: tuple[int, ...]

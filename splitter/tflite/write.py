@@ -17,6 +17,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from splitter.diagnostics import SplitterError
+from splitter.tflite.check import check, state
 from splitter.tflite.options import (
     CUSTOM_OPTIONS,
     INTERMEDIATES,
@@ -40,19 +41,6 @@ _ALIGNMENT = 16
 _PLACEHOLDER = 127
 """Operator codes above this are written beside it: the old field holds one signed byte."""
 
-_STATE: Mapping[str, tuple[int, ...]] = {
-    "LSTM": (18, 19),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": (18, 19),
-    "RNN": (4,),
-    "UNIDIRECTIONAL_SEQUENCE_RNN": (4,),
-    "SVDF": (4,),
-}
-"""Operands that are state, by the kernels' own input numbers."""
-
-_BIASED = ("CONV_2D", "DEPTHWISE_CONV_2D")
-"""Without a bias the kernel refuses (CONV_2D) or ends the process (DEPTHWISE_CONV_2D), measured on
-ai-edge-litert 2.3.0."""
-
 
 def write(graph: LiteGraph, *, description: str = "") -> bytes:
     """The .tflite file of a graph. `description` goes into the file's own description field.
@@ -61,7 +49,7 @@ def write(graph: LiteGraph, *, description: str = "") -> bytes:
     contradicts itself: a name without a tensor, data of another shape or type than its tensor, an
     option that the operator does not have.
     """
-    _check(graph)
+    check(graph)
     _check_size(graph)
     pool = _Pool(graph.tensors.values())
     builder = flatbuffers.Builder(_estimate(graph, pool))
@@ -111,52 +99,6 @@ def _content(data: Any) -> memoryview | bytes:
     return memoryview(array.reshape(-1).view(np.uint8)) if array.size else b""
 
 
-def _check(graph: LiteGraph) -> None:
-    for tensor in graph.tensors.values():
-        data = tensor.data
-        if data is not None and (data.shape != tensor.shape or data.dtype.name != tensor.dtype):
-            raise ValueError(
-                f"constant {tensor.name} is {tensor.dtype}{list(tensor.shape)}, "
-                f"its data {data.dtype.name}{list(data.shape)}"
-            )
-        _check_quantization(tensor)
-    used = [name for op in graph.operators for name in (*op.inputs, *op.outputs) if name]
-    for name in dict.fromkeys([*graph.inputs, *graph.outputs, *used]):
-        if name not in graph.tensors:
-            raise ValueError(f"no tensor {name} in the graph")
-    _check_order(graph)
-
-
-def _check_order(graph: LiteGraph) -> None:
-    """Nothing is read before it is there, and what a kernel takes for granted is."""
-    there = {name for name, tensor in graph.tensors.items() if tensor.data is not None}
-    there.update(graph.inputs, _variables(graph))
-    for op in graph.operators:
-        if op.code in _BIASED and len([name for name in op.inputs if name]) < 3:
-            raise ValueError(f"{op.code} writing {op.outputs[0]} has no bias; its kernel needs one")
-        for name in op.inputs:
-            if name and name not in there:
-                raise ValueError(f"{op.code} reads {name} before any operator writes it")
-        there.update(op.outputs)
-    for name in graph.outputs:
-        if name not in there:
-            raise ValueError(f"no operator writes the output {name}")
-
-
-def _check_quantization(tensor: Tensor) -> None:
-    q = tensor.quantization
-    if q is None:
-        return
-    if len(q.scale) != len(q.zero_point):
-        raise ValueError(f"{tensor.name}: {len(q.scale)} scales, {len(q.zero_point)} zero points")
-    if q.per_channel and (
-        not 0 <= q.axis < len(tensor.shape) or tensor.shape[q.axis] != len(q.scale)
-    ):
-        raise ValueError(
-            f"{tensor.name}: {len(q.scale)} scales on axis {q.axis} of {list(tensor.shape)}"
-        )
-
-
 def _check_size(graph: LiteGraph) -> None:
     total = sum(t.data.nbytes for t in graph.tensors.values() if t.data is not None)
     if total >= LIMIT:
@@ -193,7 +135,7 @@ def _buffer(builder: Any, content: bytes | memoryview) -> int:
 def _subgraph(builder: Any, graph: LiteGraph, pool: _Pool) -> tuple[int, int]:
     """The vectors of operator codes and of the one subgraph."""
     index = {name: number for number, name in enumerate(graph.tensors)}
-    variable = _variables(graph)
+    variable = state(graph)
     tensors = [
         _tensor(builder, tensor, pool.number.get(name, 0), variable=name in variable)
         for name, tensor in graph.tensors.items()
@@ -213,18 +155,6 @@ def _subgraph(builder: Any, graph: LiteGraph, pool: _Pool) -> tuple[int, int]:
     schema.SubGraphAddOperators(builder, operator_vector)
     schema.SubGraphAddName(builder, name)
     return code_vector, _offsets(builder, [schema.SubGraphEnd(builder)])
-
-
-def _variables(graph: LiteGraph) -> frozenset[str]:
-    """State that an operator keeps from run to run: its state operands that nothing writes."""
-    given = set(graph.inputs) | set(graph.producers)
-    state = {
-        op.inputs[place]
-        for op in graph.operators
-        for place in _STATE.get(op.code, ())
-        if place < len(op.inputs)
-    }
-    return frozenset(name for name in state - given - {""} if graph.tensors[name].data is None)
 
 
 def _tensor(builder: Any, tensor: Tensor, buffer: int, *, variable: bool) -> int:
