@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 from splitter.calibration import Division, Samples, divide, read_calibration
 from splitter.carve import carve
-from splitter.glue.assemble import run_script
-from splitter.glue.bundle import check_out, write_bundle
-from splitter.glue.describe import Artifacts, build_manifest
-from splitter.glue.manifest import FILE, Manifest
+from splitter.glue import (
+    Artifacts,
+    Manifest,
+    build_manifest,
+    check_out,
+    glue_files,
+    write_bundle,
+)
 from splitter.graph import Value
 from splitter.layout import layout
 from splitter.lower import lower
@@ -20,23 +24,31 @@ from splitter.options import Options
 from splitter.partition import plan
 from splitter.plan import Plan
 from splitter.progress import Progress
-from splitter.quantize import Demands, calibrate, quantize
-from splitter.rulefile import Target
+from splitter.quantize import calibrate, quantize
+from splitter.quantize.demands import demands_of
+from splitter.rehearse import runs, unpacked
 from splitter.support import judge
 from splitter.targets import load_target
 from splitter.tflite.write import write
+from splitter.verify import Circumstances, Comparison, find_task, verify
+from splitter.width import wide_tensors
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came out. trusted: verification and gates are passed; else the exit status is 1."""
+    """What came out. Trusted: the verification's gates are passed; else the exit status is 1."""
 
     plan: Plan
     manifest: Manifest
-    trusted: bool
+    comparison: Comparison
+
+    @property
+    def trusted(self) -> bool:
+        return self.comparison.verdict.passed
 
     def text(self) -> str:
-        return "\n".join(f"{part.file}: {part.operators} operators" for part in self.manifest.parts)
+        parts = [f"{part.file}: {part.operators} operators" for part in self.manifest.parts]
+        return "\n".join([*parts, self.comparison.verdict.line])
 
     def to_json(self) -> str:
         return json.dumps({"trusted": self.trusted, "plan": self.plan.name})
@@ -53,6 +65,7 @@ def run(options: Options, progress: Progress) -> Result:
     model = normalize(original, shapes=options.shapes)
     progress.stage("samples")
     samples = read_samples(options, model.inputs)
+    task = find_task(model.outputs, asked=options.task, classes=class_count(samples))
     progress.stage("layout")
     graph = layout(model)
     progress.stage("support")
@@ -65,16 +78,19 @@ def run(options: Options, progress: Progress) -> Result:
     ]
     progress.stage("lower")
     lite = lower(graph, chosen.lowerings)
+    float_file = write(lite)
     progress.stage("calibrate")
-    ranges = calibrate(lite, samples.calibration.batches(model.inputs))
+    batches = samples.calibration.batches(model.inputs)
+    ranges = calibrate(lite, batches, threads=options.threads, progress=progress.step)
     progress.stage("quantize")
-    whole = quantize(lite, ranges, npu=on_npu, demands=demands(target), int16=options.int16)
+    wide = wide_tensors(lite, options.int16, npu=on_npu)
+    whole = quantize(lite, ranges, npu=on_npu, demands=demands_of(target), int16=wide)
     progress.stage("carve")
     parts = carve(whole, chosen)
     artifacts = Artifacts(
         parts=tuple(write(part.graph) for part in parts),
         unsplit=write(whole),
-        float_file=write(lite) if options.keep_float else None,
+        float_file=float_file if options.keep_float else None,
     )
     progress.stage("glue")
     manifest = build_manifest(
@@ -86,15 +102,36 @@ def run(options: Options, progress: Progress) -> Result:
         samples=samples.calibration,
         options=options,
     )
-    write_bundle(
-        options.out,
-        {
-            FILE: manifest.to_json().encode(),
-            "glue/run.py": run_script().encode(),
-            **artifacts.files([part.device for part in parts]),
-        },
-    )
-    return Result(plan=chosen, manifest=manifest, trusted=True)
+    files = {
+        **artifacts.files([part.device for part in parts]),
+        **glue_files(manifest, target),
+    }
+    progress.stage("verify")
+    with unpacked(files) as folder:
+        comparison = verify(
+            runs(
+                folder,
+                original,
+                model.outputs,
+                samples.validation.batches(model.inputs),
+                float_file=float_file,
+                threads=options.threads,
+                step=progress.step,
+            ),
+            [value.name for value in model.outputs],
+            task=task,
+            circumstances=Circumstances(samples.calibration.random, samples.shared),
+            annotations=samples.validation.annotations,
+            sizes=samples.validation.sizes,
+        )
+    progress.stage("report")
+    write_bundle(options.out, files)
+    return Result(plan=chosen, manifest=manifest, comparison=comparison)
+
+
+def class_count(samples: Division) -> int:
+    """How many classes the validation file names, 0 when it does not."""
+    return len(samples.validation.annotations.get("class_names", ()))
 
 
 def read_samples(options: Options, inputs: tuple[Value, ...]) -> Division:
@@ -118,21 +155,4 @@ def read_samples(options: Options, inputs: tuple[Value, ...]) -> Division:
         calibration=take(options.calibration, calibration),
         validation=take(options.validation, validation),
         shared=False,
-    )
-
-
-def demands(target: Target) -> Demands:
-    """What the rules ask of quantization parameters, so that the parts will obey them."""
-    limits = {code: [limit for _, limit in target.limits(code)] for code in target.operators}
-    return Demands(
-        zero_point_zero=frozenset(
-            code
-            for code, rules in limits.items()
-            if any(rule.fact == "input_zero_points" and rule.equals == 0 for rule in rules)
-        ),
-        same_scale=frozenset(
-            code
-            for code, rules in limits.items()
-            if any(rule.fact == "scales_equal" and rule.equals is True for rule in rules)
-        ),
     )

@@ -16,8 +16,8 @@ class Progress(Protocol):
     def stage(self, name: str) -> None:
         """The stage before has ended, this one begins."""
 
-    def step(self, text: str) -> None:
-        """Where the stage is: "sample 3 of 8"."""
+    def step(self, done: int, total: int) -> None:
+        """Samples that the stage is through with."""
 
 
 class Silent:
@@ -26,7 +26,7 @@ class Silent:
     def stage(self, name: str) -> None:
         pass
 
-    def step(self, text: str) -> None:
+    def step(self, done: int, total: int) -> None:
         pass
 
 
@@ -61,8 +61,8 @@ class Terminal:
         self._name, self._started = name, time.monotonic()
         self._status.update(name)
 
-    def step(self, text: str) -> None:
-        self._status.update(f"{self._name}  [dim]{text}[/dim]")
+    def step(self, done: int, total: int) -> None:
+        self._status.update(f"{self._name}  [dim]{done} of {total} samples[/dim]")
 
     def _end(self) -> None:
         if self._name:
