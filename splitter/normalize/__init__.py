@@ -13,11 +13,21 @@ from dataclasses import dataclass
 from splitter.draft import Draft
 from splitter.graph import Value
 from splitter.model import Model
+from splitter.normalize.activations import fuse_activations
+from splitter.normalize.arithmetic import merge_constants, simplify_arithmetic
+from splitter.normalize.batch_norm import split_batch_norm
 from splitter.normalize.bind import bind_shapes
 from splitter.normalize.canonical import canonicalize
+from splitter.normalize.dedupe import dedupe
 from splitter.normalize.exchange import to_draft, to_proto
 from splitter.normalize.fold import fold_constants, require_static
+from splitter.normalize.gemm import split_gemm
 from splitter.normalize.noops import remove_noops
+from splitter.normalize.norm_affine import fold_norm_affine
+from splitter.normalize.norms import absorb_affine, fuse_norms
+from splitter.normalize.scale_weights import scale_weights
+from splitter.normalize.selection import gather_rows
+from splitter.normalize.slices import push_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +43,22 @@ PASSES: tuple[Pass, ...] = (
     Pass(fold_constants, "shapes are known from here on; If branches and Shape chains are gone"),
     Pass(require_static, "what is still dynamic is the user's to change"),
     Pass(remove_noops, "fewer patterns for the fusions; all changes of shape are Reshape"),
+    Pass(simplify_arithmetic, "fusions see Mul and Add only, where Div, Sub and Pow were"),
+    Pass(dedupe, "a value computed twice hides that a pattern has one source"),
+    Pass(fuse_activations, "before constants are merged into what stands around a Gelu"),
+    Pass(fuse_norms, "before scales move: the pattern needs its epsilon and mean untouched"),
+    Pass(split_gemm, "one form of matrix product for all that follows"),
+    Pass(split_batch_norm, "as Mul and Add, which the next passes fold"),
+    Pass(push_slices, "constants under slices fold"),
+    Pass(fold_constants, "what push_slices made constant, and copies of it"),
+    Pass(gather_rows, "after shapes are folded: the index is then seen to be a broadcast"),
+    Pass(remove_noops, "again: slices of everything, reshapes in a row"),
+    Pass(absorb_affine, "before norm_affine: scale and bias are then in the norm"),
+    Pass(merge_constants, "one constant a chain, so that one fold takes it all"),
+    Pass(scale_weights, "needs biases beside their MatMul, which split_gemm and noops give"),
+    Pass(fold_norm_affine, "last change of weights on the input side"),
+    Pass(dedupe, "again: folding made equal nodes equal in form"),
+    Pass(remove_noops, "leaves no Identity but at outputs"),
 )
 
 

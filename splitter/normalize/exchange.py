@@ -93,18 +93,18 @@ def node_proto(node: Node) -> onnx.NodeProto:
 
 def to_proto(draft: Draft, like: onnx.ModelProto) -> onnx.ModelProto:
     """The draft as a model: static types on every value, weights as raw data."""
-    graph = onnx.GraphProto(name=like.graph.name or "graph")
+    proto = onnx.ModelProto(ir_version=max(IR_VERSION, like.ir_version), producer_name="splitter")
+    for domain, version in {**draft.domains, "": draft.opset}.items():
+        proto.opset_import.add(domain=domain, version=version)
+    graph = proto.graph
+    graph.name = like.graph.name or "graph"
     for name in draft.inputs:
         graph.input.append(_value_info(name, draft.types[name]))
     for name in draft.outputs:
         graph.output.append(_value_info(name, _known(draft, name)))
     used: dict[str, None] = {}
     for node in draft.nodes:
-        proto = node_proto(node)
-        proto.metadata_props.add(key=SOURCES, value="\n".join(node.sources))
-        for key, value in node.marks.items():
-            proto.metadata_props.add(key=MARK + key, value=value)
-        graph.node.append(proto)
+        graph.node.append(_full_node(node))
         used.update(dict.fromkeys([*node.inputs, *node.captured]))
         for out in node.outputs:
             if out and out not in draft.outputs and draft.types[out].dtype:
@@ -112,12 +112,27 @@ def to_proto(draft: Draft, like: onnx.ModelProto) -> onnx.ModelProto:
     used.update(dict.fromkeys(draft.outputs))
     for name in used:
         if name in draft.constants:
-            graph.initializer.append(tensor_proto(draft.constants[name], name))
-    proto = onnx.ModelProto(ir_version=max(IR_VERSION, like.ir_version), graph=graph)
-    proto.producer_name = "splitter"
-    for domain, version in {**draft.domains, "": draft.opset}.items():
-        proto.opset_import.add(domain=domain, version=version)
+            _store(graph.initializer.add(), name, draft.constants[name])
     return proto
+
+
+def _full_node(node: Node) -> onnx.NodeProto:
+    proto = node_proto(node)
+    proto.metadata_props.add(key=SOURCES, value="\n".join(node.sources))
+    for key, value in node.marks.items():
+        proto.metadata_props.add(key=MARK + key, value=value)
+    return proto
+
+
+def _store(tensor: onnx.TensorProto, name: str, data: Array) -> None:
+    """Fill a tensor in place: a message that is appended would be copied once more."""
+    if data.dtype == object or data.dtype.kind in "US":
+        tensor.CopyFrom(tensor_proto(data, name))
+        return
+    tensor.name = name
+    tensor.dims.extend(data.shape)
+    tensor.data_type = elem_type(data.dtype.name)
+    tensor.raw_data = data.tobytes()
 
 
 def tensor_proto(data: Array, name: str) -> onnx.TensorProto:

@@ -1,0 +1,124 @@
+"""Moves Slices towards the inputs, so that constants under them fold and work is not thrown away.
+
+Through Concat along the same axis when the slice lies in one operand; through elementwise nodes
+with a constant when all that reads them are Slices (DINOv2: class token and patches are put
+together, positions added, and cut apart again; the class token is then a constant).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from splitter.draft import Draft, Node, Type
+from splitter.normalize.arithmetic import constant_side
+
+
+def push_slices(draft: Draft) -> None:
+    moved = True
+    while moved:
+        moved = False
+        for node in draft.nodes:
+            if node.op == "Slice" and not node.domain and draft.alive(node):
+                moved |= _through_concat(draft, node) or _through_elementwise(draft, node)
+    draft.prune()
+
+
+def _ranges(draft: Draft, node: Node) -> dict[int, tuple[int, int]] | None:
+    """Axis -> (start, stop) of a Slice with steps 1 and constant bounds."""
+    parts = [draft.ints(node.input(i)) if node.input(i) else None for i in (1, 2, 3, 4)]
+    starts, ends, axes, steps = parts
+    shape = draft.shape(node.inputs[0])
+    if starts is None or ends is None or shape is None or any(s != 1 for s in steps or []):
+        return None
+    if (node.input(3) and axes is None) or (node.input(4) and steps is None):
+        return None
+    result: dict[int, tuple[int, int]] = {}
+    for index, axis in enumerate(axes or range(len(starts))):
+        start, stop, _ = slice(starts[index], ends[index]).indices(shape[axis])
+        if (start, stop) != (0, shape[axis]):
+            result[axis % len(shape)] = (start, stop)
+    return result
+
+
+def _through_concat(draft: Draft, node: Node) -> bool:
+    concat = draft.producer.get(node.inputs[0])
+    ranges = _ranges(draft, node)
+    if concat is None or concat.op != "Concat" or concat.domain or ranges is None:
+        return False
+    rank = draft.rank(concat.outputs[0]) or 1
+    axis = concat.attrs["axis"] % rank
+    if set(ranges) != {axis}:
+        return False
+    start, stop = ranges[axis]
+    offset = 0
+    for value in concat.inputs:
+        shape = draft.shape(value)
+        if shape is None:
+            return False
+        if offset <= start and stop <= offset + shape[axis]:
+            _slice_of(draft, node, value, {axis: (start - offset, stop - offset)})
+            return True
+        offset += shape[axis]
+    return False
+
+
+def _slice_of(draft: Draft, node: Node, value: str, ranges: dict[int, tuple[int, int]]) -> None:
+    """Let the Slice read another value with other bounds; a Slice of everything goes."""
+    shape = draft.shape(value) or ()
+    if all(ranges[a] == (0, shape[a]) for a in ranges):
+        draft.bypass(node, value)
+        return
+    draft.set_inputs(node, [value, *_bounds(draft, node.name, ranges)])
+
+
+def _bounds(draft: Draft, stem: str, ranges: dict[int, tuple[int, int]]) -> list[str]:
+    columns = [[r[0] for r in ranges.values()], [r[1] for r in ranges.values()], list(ranges)]
+    return [
+        draft.constant_of(np.asarray(values, np.int64), f"{stem}/{what}")
+        for values, what in zip(columns, ("starts", "ends", "axes"), strict=True)
+    ]
+
+
+def _through_elementwise(draft: Draft, node: Node) -> bool:
+    """Slice(x + c) -> Slice(x) + c's slice."""
+    maker = draft.producer.get(node.inputs[0])
+    if maker is None or maker.op not in ("Add", "Mul", "Sub", "Div") or maker.domain:
+        return False
+    side, ranges = constant_side(draft, maker), _ranges(draft, node)
+    users = draft.users(maker.outputs[0])
+    if side is None or ranges is None or draft.pinned(maker.outputs[0]):
+        return False
+    if any(user.op != "Slice" for user in users) or not _disjoint(draft, users):
+        return False
+    index, data = side
+    value = maker.inputs[1 - index]
+    shape = draft.shape(maker.outputs[0])
+    if shape is None or draft.shape(value) != shape:
+        return False
+    cut = data.reshape((1,) * (len(shape) - data.ndim) + data.shape)
+    for axis, (start, stop) in ranges.items():
+        if cut.shape[axis] != 1:
+            cut = np.take(cut, range(start, stop), axis=axis)
+    out, known = node.outputs[0], draft.types[node.outputs[0]]
+    draft.remove(node)
+    inner = draft.name(out)
+    constant = draft.constant_of(np.ascontiguousarray(cut), f"{maker.name}/slice")
+    draft.add(
+        Node("Slice", [value, *_bounds(draft, node.name, ranges)], [inner], {}, node.name,
+             sources=node.sources),
+        [Type(known.dtype, known.shape)],
+    )  # fmt: skip
+    inputs = [constant, inner] if index == 0 else [inner, constant]
+    name = maker.name if len(users) == 1 else f"{maker.name}/{node.name.split('/')[-1]}"
+    draft.add(Node(maker.op, inputs, [out], {}, name, sources=maker.sources), [known])
+    return True
+
+
+def _disjoint(draft: Draft, users: list[Node]) -> bool:
+    """Whether the slices together read no more than there is."""
+    total = draft.shape(users[0].inputs[0])
+    parts = [draft.shape(user.outputs[0]) for user in users]
+    if total is None or any(p is None for p in parts):
+        return False
+    read = sum(int(np.prod(p, dtype=np.int64)) for p in parts if p is not None)
+    return read <= int(np.prod(total, dtype=np.int64))
