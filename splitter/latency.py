@@ -1,0 +1,153 @@
+"""Estimated time of an operator on a device, of a transfer, of calling an NPU segment.
+
+Decides the form of the estimate; every number comes from the target's rule file, where its source
+and confidence stand. NPU: roofline, the longest of computing (channels padded to the NPU's step),
+element-wise work and DRAM traffic, plus a cost for each job (the form of NXP's own model, arXiv
+2509.14388: the sum of max(DMA, compute) and a cost for each DMA job). CPU: nanoseconds a MAC or an
+element, by class of kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from splitter.plan import Device
+from splitter.rulefile import CpuFigures, NpuFigures, Target
+from splitter.tflite.facts import macs, tensor_bytes
+from splitter.tflite.types import LiteGraph, Operator, Tensor
+from splitter.tflite.view import View
+
+FREE = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
+"""Operators that only rename bytes."""
+
+KERNELS: Mapping[str, str] = {
+    "CONV_2D": "convolution",
+    "TRANSPOSE_CONV": "convolution",
+    "DEPTHWISE_CONV_2D": "depthwise",
+    **dict.fromkeys(("FULLY_CONNECTED", "BATCH_MATMUL"), "matrix"),
+    **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX"), "softmax"),
+    **dict.fromkeys(
+        (
+            *("LOGISTIC", "TANH", "GELU", "EXP", "LOG", "SQRT", "RSQRT", "SIN", "COS", "POW"),
+            *("HARD_SWISH", "ELU", "DIV"),
+        ),
+        "lookup",
+    ),
+    **dict.fromkeys(
+        (
+            *("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ALL"),
+            *("REDUCE_ANY", "ARG_MAX", "ARG_MIN", "CUMSUM", "L2_NORMALIZATION"),
+        ),
+        "reduce",
+    ),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"), "pool"),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), "resize"),
+    **dict.fromkeys(
+        (
+            *("CONCATENATION", "SLICE", "SPLIT", "SPLIT_V", "PAD", "PADV2", "MIRROR_PAD", "PACK"),
+            *("UNPACK", "TILE", "BROADCAST_TO", "STRIDED_SLICE"),
+        ),
+        "copy",
+    ),
+    **dict.fromkeys(("TRANSPOSE", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH", "REVERSE_V2"), "transpose"),
+    **dict.fromkeys(("GATHER", "GATHER_ND", "SCATTER_ND", "ONE_HOT"), "gather"),
+    "TOPK_V2": "sort",
+}
+"""Class of the CPU kernel of an operator; "elementwise" for those not named."""
+
+_BY_INPUT = ("reduce", "sort")
+
+
+def operator_ms(graph: LiteGraph, op: Operator, device: Device, target: Target) -> float:
+    """Milliseconds of one operator whose tensors have their final types (see support.as_int8)."""
+    if op.code in FREE:
+        return 0.0
+    if device == "cpu":
+        return _cpu_ms(graph, op, target.latency.cpu)
+    if target.latency.npu is None:
+        raise ValueError(f"{target.name} has no NPU")
+    return _npu_ms(graph, op, target.latency.npu)
+
+
+def graph_ms(graph: LiteGraph, device: Device, target: Target) -> float:
+    """Milliseconds of all operators of a graph on one device."""
+    return sum(operator_ms(graph, op, device, target) for op in graph.operators)
+
+
+def transfer_ms(size: int, target: Target) -> float:
+    """Milliseconds to hand one tensor of `size` bytes from device to device."""
+    npu = target.latency.npu
+    if npu is None:
+        return 0.0
+    return npu.transfer_fixed.value + size / (npu.transfer.value * 1e6)
+
+
+def invoke_ms(target: Target) -> float:
+    """Milliseconds to call one NPU segment, its work left out."""
+    return target.latency.npu.invoke.value if target.latency.npu else 0.0
+
+
+def padded_macs(graph: LiteGraph, op: Operator, step: int) -> int:
+    """Multiply-accumulates with input and output channels padded to multiples of `step`."""
+    exact = macs(graph, op)
+    if not exact:
+        return 0
+    view = View(graph, op)
+    if op.code == "DEPTHWISE_CONV_2D":
+        return exact // view.out_shape[-1] * _padded(view.out_shape[-1], step)
+    columns = view.out_shape[-1]
+    depth = view.shape[-1]
+    if op.code == "BATCH_MATMUL" and view.op.options.get("adj_x", False):
+        depth = view.shape[-2]
+    elif view.weights is not None:
+        depth = view.weights.shape[-1]
+    return exact // (columns * depth) * _padded(columns, step) * _padded(depth, step)
+
+
+def _npu_ms(graph: LiteGraph, op: Operator, npu: NpuFigures) -> float:
+    view = View(graph, op)
+    depthwise = op.code == "DEPTHWISE_CONV_2D"
+    efficiency = npu.depthwise_efficiency if depthwise else npu.efficiency
+    work = padded_macs(graph, op, int(npu.channel_step.value))
+    compute = work / (npu.peak.value * efficiency.value * 1e6)
+    elements = 0 if work else max(prod(view.shape), prod(view.out_shape))
+    return npu.operator.value + max(
+        compute,
+        elements / (npu.elements.value * 1e6),
+        _dram_bytes(graph, op, int(npu.local_memory.value)) / (npu.memory.value * 1e6),
+    )
+
+
+def _dram_bytes(graph: LiteGraph, op: Operator, local: int) -> int:
+    """Bytes that cannot stay on the chip: constants, and activations larger than its memory."""
+    names = dict.fromkeys(name for name in (*op.inputs, *op.outputs) if name)
+    tensors = [graph.tensors[name] for name in names]
+    return sum(tensor_bytes(t) for t in tensors if t.data is not None or tensor_bytes(t) > local)
+
+
+def _cpu_ms(graph: LiteGraph, op: Operator, cpu: CpuFigures) -> float:
+    kernel = KERNELS.get(op.code, "elementwise")
+    figure = cpu.classes[kernel].value * 1e-6
+    return cpu.operator.value + figure * _cpu_work(View(graph, op), kernel)
+
+
+def _cpu_work(view: View, kernel: str) -> int:
+    """MACs for the matrix classes, elements for the others."""
+    if kernel in ("convolution", "depthwise", "matrix"):
+        return macs(view.graph, view.op)
+    if kernel in _BY_INPUT:
+        return prod(view.shape)
+    if kernel == "pool":
+        height, width = view.kernel(0), view.kernel(1)
+        if isinstance(height, int) and isinstance(width, int):
+            return prod(view.out_shape) * height * width
+    return sum(_elements(tensor) for tensor in view.outputs)
+
+
+def _elements(tensor: Tensor) -> int:
+    return prod(tensor.shape)
+
+
+def _padded(value: int, step: int) -> int:
+    return -(-value // step) * step
