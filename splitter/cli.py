@@ -16,7 +16,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from splitter.coreutils import SUBCOMMANDS
 from splitter.diagnostics import SplitterError
 
 GOOD, FAILED, BAD_INPUT = 0, 1, 2
@@ -67,7 +66,7 @@ def _dispatch(words: list[str]) -> int:
 
         print(f"splitter {__version__}")
         return GOOD
-    app = tools if words and words[0] in SUBCOMMANDS else job
+    app = tools if words and words[0] in subcommands() else job
     command = typer.main.get_command(app)
     try:
         with command.make_context("split", words or ["--help"]) as context:
@@ -76,6 +75,13 @@ def _dispatch(words: list[str]) -> int:
         status = left.exit_code
     sys.stdout.flush()
     return status if isinstance(status, int) else GOOD
+
+
+def subcommands() -> frozenset[str]:
+    """First words that are not a model; `splitter.coreutils` has the same list without typer."""
+    commands = {command.name for command in tools.registered_commands}
+    groups = {group.name for group in tools.registered_groups}
+    return frozenset(str(name) for name in commands | groups)
 
 
 def _tell(what: str, where: str, hint: str, *, as_json: bool) -> None:
