@@ -18,6 +18,7 @@ from splitter.normalize.arithmetic import merge_constants, simplify_arithmetic
 from splitter.normalize.batch_norm import split_batch_norm
 from splitter.normalize.bind import bind_shapes
 from splitter.normalize.canonical import canonicalize
+from splitter.normalize.center_residual import center_residual
 from splitter.normalize.dedupe import dedupe
 from splitter.normalize.exchange import to_draft, to_proto
 from splitter.normalize.fold import fold_constants, require_static
@@ -56,7 +57,8 @@ PASSES: tuple[Pass, ...] = (
     Pass(absorb_affine, "before norm_affine: scale and bias are then in the norm"),
     Pass(merge_constants, "one constant a chain, so that one fold takes it all"),
     Pass(scale_weights, "needs biases beside their MatMul, which split_gemm and noops give"),
-    Pass(fold_norm_affine, "last change of weights on the input side"),
+    Pass(fold_norm_affine, "norms without scale and bias have mean zero, which centering uses"),
+    Pass(center_residual, "after all scales are in the weights: it changes their outputs' mean"),
     Pass(dedupe, "again: folding made equal nodes equal in form"),
     Pass(remove_noops, "leaves no Identity but at outputs"),
 )

@@ -93,7 +93,7 @@ def _through_elementwise(draft: Draft, node: Node) -> bool:
     index, data = side
     value = maker.inputs[1 - index]
     shape = draft.shape(maker.outputs[0])
-    if shape is None or draft.shape(value) != shape:
+    if shape is None or draft.shape(value) != shape or not _reaches_constant(draft, value):
         return False
     cut = data.reshape((1,) * (len(shape) - data.ndim) + data.shape)
     for axis, (start, stop) in ranges.items():
@@ -112,6 +112,19 @@ def _through_elementwise(draft: Draft, node: Node) -> bool:
     name = maker.name if len(users) == 1 else f"{maker.name}/{node.name.split('/')[-1]}"
     draft.add(Node(maker.op, inputs, [out], {}, name, sources=maker.sources), [known])
     return True
+
+
+def _reaches_constant(draft: Draft, value: str) -> bool:
+    """Whether there is a Concat with a constant to gain; else an Add may be a bias: leave it."""
+    maker = draft.producer.get(value)
+    while maker is not None and maker.op in ("Add", "Mul", "Sub", "Div"):
+        side = constant_side(draft, maker)
+        if side is None:
+            return False
+        maker = draft.producer.get(maker.inputs[1 - side[0]])
+    return maker is not None and maker.op == "Concat" and any(
+        draft.constant(v) is not None for v in maker.inputs
+    )
 
 
 def _disjoint(draft: Draft, users: list[Node]) -> bool:
