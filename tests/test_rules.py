@@ -1,0 +1,131 @@
+"""Generated: every limit of every rule file, tried at the limit and one beyond it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from splitter.rulefile import Condition, Limit, Target
+from splitter.specimens import specimen
+from splitter.support import check_lite
+from splitter.targets import load_target, targets
+from splitter.tflite.facts import facts
+
+STEPS = {"kernel_volume_16": 16}
+"""Facts that only come in multiples."""
+
+OTHERS: dict[str, tuple[Any, ...]] = {
+    "dtypes": ("int16", "float32"),
+    "weights_dtype": ("int16",),
+    "bias_dtype": ("int64",),
+    "broadcast": ("one", "both"),
+    "factor_h": (3, 1.5, 16, 8),
+    "factor_w": (3, 1.5, 16, 8),
+    "permutation": ("[0, 2, 1, 3]",),
+    "axes": ("[1]",),
+    "stride_h": (3,),
+}
+"""Values to try beyond a list or an equality."""
+
+OVERLAID = {
+    ("imx95", "CONV_2D.kernel_h"),
+    ("imx95", "CONV_2D.kernel_w"),
+    ("imx95", "DEPTHWISE_CONV_2D.kernel_h"),
+    ("imx95", "DEPTHWISE_CONV_2D.kernel_w"),
+    ("imx95", "TRANSPOSE_CONV.kernel_h"),
+    ("imx95", "TRANSPOSE_CONV.kernel_w"),
+}
+"""Limits that another one makes unreachable: 4096 * 16 channels is over a volume of 65535."""
+
+
+@dataclass(frozen=True)
+class Case:
+    target: Target
+    code: str
+    address: str
+    limit: Limit
+
+    def __str__(self) -> str:
+        when = "".join(f" when {one.fact}" for one in self.limit.when)
+        return f"{self.target.name}@{self.target.version} {self.code} {self.address}{when}"
+
+
+def cases() -> Iterator[Case]:
+    """Each limit once, at the newest of the tool's versions it holds for."""
+    for name in targets():
+        target = load_target(name)
+        seen = set()
+        for version in reversed(target.tool.versions or ("",)):
+            here = target.at(version)
+            for code, rule in here.operators.items():
+                if rule.support != "yes":
+                    continue
+                for address, limit in here.limits(code):
+                    if (code, id(limit)) not in seen:
+                        seen.add((code, id(limit)))
+                        yield Case(here, code, address, limit)
+
+
+def within(condition: Condition) -> list[Any]:
+    """Values at the limit."""
+    step = STEPS.get(condition.fact, 1)
+    values = [v // step * step for v in (condition.min, condition.max) if v is not None]
+    values += [] if condition.equals is None else [condition.equals]
+    values += condition.among or ()
+    return values + ([] if condition.multiple_of is None else [condition.multiple_of])
+
+
+def beyond(condition: Condition) -> list[Any]:
+    """Values just outside."""
+    if isinstance(condition.equals, bool):
+        return [not condition.equals]
+    step = STEPS.get(condition.fact, 1)
+    values = [] if condition.max is None else [condition.max // step * step + step]
+    values += [] if condition.min is None else [condition.min - 1]
+    values += [] if condition.multiple_of is None else [condition.multiple_of + 1]
+    if condition.equals is not None or condition.among is not None:
+        others = OTHERS.get(condition.fact) or (int(condition.equals or 0) + 1,)
+        values += [value for value in others if not condition.holds(value)][:2]
+    return values
+
+
+def reasons(case: Case, value: Any) -> list[str]:
+    want = {one.fact: within(one)[0] for one in case.limit.when} | {case.limit.fact: value}
+    graph = specimen(case.code, want)
+    found = facts(graph, graph.operators[0])[case.limit.fact]
+    assert value in (found if isinstance(found, tuple) else (found,)), "the specimen is wrong"
+    checked = check_lite(graph, case.target, trust="inferred")
+    return [reason.rule for _, group in checked for reason in group]
+
+
+@pytest.mark.parametrize("case", list(cases()), ids=str)
+def test_a_limit_takes_its_own_values_and_refuses_the_next(case: Case) -> None:
+    assert within(case.limit)
+    assert beyond(case.limit)
+    for value in within(case.limit):
+        assert case.address not in reasons(case, value)
+    for value in beyond(case.limit):
+        assert case.address in reasons(case, value)
+
+
+@pytest.mark.parametrize("name", targets())
+def test_an_operator_at_any_of_its_limits_is_taken(name: str) -> None:
+    target = load_target(name)
+    for case in cases():
+        if case.target.name != name or case.target.version != target.tool.versions[-1]:
+            continue
+        if (name, case.address) not in OVERLAID:
+            for value in within(case.limit):
+                assert reasons(case, value) == [], f"{case} at {value}"
+
+
+@pytest.mark.parametrize("name", targets())
+def test_a_plain_operator_that_is_listed_is_taken(name: str) -> None:
+    target = load_target(name)
+    for code, rule in target.operators.items():
+        graph = specimen(code, {})
+        refused = check_lite(graph, target, trust="inferred")
+        assert bool(refused) == (rule.support != "yes"), code
