@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitter.carve import carve, cut, prefix_positions, unit_positions
+from splitter.layout import layout
+from splitter.lower import lower
+from splitter.model import load
+from splitter.normalize import normalize
+from splitter.ops import OPS
 from splitter.plan import Cost, Plan, Segment
+from splitter.quantize import calibrate, quantize
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import LiteGraph, Operator, Quantization, Tensor
 from splitter.tflite.write import write
@@ -291,3 +299,70 @@ def test_parts_cover_the_graph_once_and_only_read_what_is_there(
         assert set(part.inputs) <= there
         there.update(part.outputs)
     assert set(graph.outputs) <= there
+
+
+TINY = Path(__file__).parents[1] / "models" / "rf_detr_tiny.onnx"
+
+
+@pytest.fixture(scope="module")
+def detector() -> LiteGraph:
+    """The demo model in integers; the ranges of one random image are good enough to cut it."""
+    model = normalize(load(TINY))
+    graph = layout(model)
+    lowerings = {
+        unit.name: next(
+            lowering.name
+            for lowering in OPS[unit.op].lowerings
+            if lowering.applies(graph, unit) is None
+        )
+        for unit in graph.units
+    }
+    lite = lower(graph, lowerings)
+    image = np.random.default_rng(5).standard_normal(lite.tensors["input"].shape)
+    return quantize(lite, calibrate(lite, [{"input": image.astype(np.float32)}]), npu=[])
+
+
+@pytest.fixture(scope="module")
+def answer(detector: LiteGraph) -> tuple[Arrays, Arrays]:
+    """An input of the whole integer detector and what it makes of it."""
+    (feed,) = samples(detector, 1)
+    return feed, Interpreter(write(detector)).run(feed)
+
+
+def assert_cut_gives(
+    graph: LiteGraph, groups: Sequence[Sequence[int]], answer: tuple[Arrays, Arrays]
+) -> None:
+    feed, wanted = answer
+    (values,) = stitched(cut(graph, groups), [feed])
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(values[name], array, err_msg=name)
+
+
+def test_a_detector_of_one_part_for_each_operator_is_the_whole(
+    detector: LiteGraph, answer: tuple[Arrays, Arrays]
+) -> None:
+    groups = [[index] for index in range(len(detector.operators))]
+    assert_cut_gives(detector, groups, answer)
+
+
+@settings(max_examples=15, deadline=None, database=None)
+@given(data=st.data())
+def test_a_detector_cut_anywhere_is_the_whole(
+    detector: LiteGraph, answer: tuple[Arrays, Arrays], data: st.DataObject
+) -> None:
+    """Two to four parts, wherever they begin."""
+    borders = data.draw(
+        st.sets(st.sampled_from(prefix_positions(detector)), min_size=1, max_size=3)
+    )
+    bounds = [0, *sorted(borders), len(detector.operators)]
+    groups = [range(a, b) for a, b in itertools.pairwise(bounds)]
+    assert_cut_gives(detector, groups, answer)
+
+
+@pytest.mark.slow
+def test_a_detector_in_two_parts_is_the_whole_at_every_position(
+    detector: LiteGraph, answer: tuple[Arrays, Arrays]
+) -> None:
+    count = len(detector.operators)
+    for position in prefix_positions(detector):
+        assert_cut_gives(detector, [range(position), range(position, count)], answer)

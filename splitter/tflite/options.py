@@ -143,6 +143,7 @@ def unpack(tag: int, table: Any, *, second: bool = False) -> dict[str, Any]:
     return {name: value for name, value in decoded.items() if value is not None}
 
 
+@cache
 def snake(name: str) -> str:
     """The schema's own name of a field of the generated classes: strideW -> stride_w."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])|(?<=[A-Z])([A-Z])", r"_\1\2", name).lower()
