@@ -19,6 +19,7 @@ from splitter.normalize.batch_norm import split_batch_norm
 from splitter.normalize.bind import bind_shapes
 from splitter.normalize.canonical import canonicalize
 from splitter.normalize.center_residual import center_residual
+from splitter.normalize.concats import hoist_concats
 from splitter.normalize.dedupe import dedupe
 from splitter.normalize.exchange import to_draft, to_proto
 from splitter.normalize.fold import fold_constants, require_static
@@ -28,7 +29,7 @@ from splitter.normalize.norm_affine import fold_norm_affine
 from splitter.normalize.norms import absorb_affine, fuse_norms
 from splitter.normalize.scale_weights import scale_weights
 from splitter.normalize.selection import gather_rows
-from splitter.normalize.slices import push_slices
+from splitter.normalize.slices import push_slices, slice_gathers
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,10 @@ PASSES: tuple[Pass, ...] = (
     Pass(fuse_norms, "before scales move: the pattern needs its epsilon and mean untouched"),
     Pass(split_gemm, "one form of matrix product for all that follows"),
     Pass(split_batch_norm, "as Mul and Add, which the next passes fold"),
+    Pass(slice_gathers, "so that push_slices and layout see one form"),
     Pass(push_slices, "constants under slices fold"),
     Pass(fold_constants, "what push_slices made constant, and copies of it"),
+    Pass(hoist_concats, "after push_slices, which would take them apart again"),
     Pass(gather_rows, "after shapes are folded: the index is then seen to be a broadcast"),
     Pass(remove_noops, "again: slices of everything, reshapes in a row"),
     Pass(absorb_affine, "before norm_affine: scale and bias are then in the norm"),

@@ -175,6 +175,9 @@ def _merge(draft: Draft, node: Node) -> None:
         return
     index, outer = side
     maker = draft.producer.get(node.inputs[1 - index])
+    if maker is not None and maker.op in _VIEWS and not maker.domain:
+        _merge_through(draft, node, index, outer)
+        return
     if maker is None or maker.op != node.op or maker.domain:
         return
     inner_side = constant_side(draft, maker)
@@ -191,6 +194,29 @@ def _merge(draft: Draft, node: Node) -> None:
     draft.set_inputs(node, [value, name])
 
 
+def _merge_through(draft: Draft, node: Node, index: int, outer: Array) -> None:
+    """An inner constant of one number passes Reshape, Transpose and Slice."""
+    value, reader = node.inputs[1 - index], node
+    while draft.only_user(value) is reader:
+        maker = draft.producer.get(value)
+        if maker is None or maker.domain or maker.op not in (*_VIEWS, node.op):
+            return
+        if maker.op in _VIEWS:
+            value, reader = maker.inputs[0], maker
+            continue
+        side = constant_side(draft, maker)
+        source = maker.inputs[1 - side[0]] if side is not None else ""
+        if side is None or side[1].size != 1 or draft.shape(source) != draft.shape(value):
+            return
+        function = np.multiply if node.op == "Mul" else np.add
+        inner = side[1].reshape(-1)[0].astype(np.float64)
+        merged = function(outer.astype(np.float64), inner).astype(outer.dtype)
+        draft.set_input(node, index, draft.constant_of(merged, f"{node.name}/merged"))
+        node.sources = tuple(dict.fromkeys((*maker.sources, *node.sources)))
+        draft.bypass(maker, source)
+        return
+
+
 def _drop_neutral(draft: Draft, node: Node) -> None:
     side = constant_side(draft, node)
     if side is None:
@@ -201,6 +227,8 @@ def _drop_neutral(draft: Draft, node: Node) -> None:
     if np.all(data == neutral) and draft.shape(value) == draft.shape(node.outputs[0]):
         draft.bypass(node, value)
 
+
+_VIEWS = ("Reshape", "Transpose", "Slice")
 
 _RULES: dict[str, Callable[[Draft, Node], None]] = {
     "Div": _div, "Sub": _sub, "Pow": _pow, "Sum": _variadic("Add"), "Min": _variadic("Min"),

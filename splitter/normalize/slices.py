@@ -2,7 +2,8 @@
 
 Through Concat along the same axis when the slice lies in one operand; through elementwise nodes
 with a constant when all that reads them are Slices (DINOv2: class token and patches are put
-together, positions added, and cut apart again; the class token is then a constant).
+together, positions added, and cut apart again; the class token is then a constant), or when the
+other operand is broadcast along the axis.
 """
 
 from __future__ import annotations
@@ -21,6 +22,37 @@ def push_slices(draft: Draft) -> None:
             if node.op == "Slice" and not node.domain and draft.alive(node):
                 moved |= _through_concat(draft, node) or _through_elementwise(draft, node)
     draft.prune()
+
+
+def slice_gathers(draft: Draft) -> None:
+    """Gather by constant indices that follow each other is a Slice (and a Reshape for one index)."""
+    for node in draft.nodes:
+        if node.op == "Gather" and not node.domain and draft.alive(node):
+            _slice_gather(draft, node)
+    draft.prune()
+
+
+def _slice_gather(draft: Draft, node: Node) -> None:
+    shape, target = draft.shape(node.inputs[0]), draft.shape(node.outputs[0])
+    index = draft.constant(node.inputs[1])
+    if shape is None or target is None or index is None or index.ndim > 1 or index.size == 0:
+        return
+    axis = node.attrs.get("axis", 0) % len(shape)
+    rows = index.reshape(-1).astype(np.int64) % shape[axis]
+    if draft.constant(node.inputs[0]) is not None or np.any(np.diff(rows) != 1):
+        return
+    ranges = {axis: (int(rows[0]), int(rows[-1]) + 1)}
+    out, known = node.outputs[0], draft.types[node.outputs[0]]
+    cut = (*shape[:axis], len(rows), *shape[axis + 1 :])
+    draft.remove(node)
+    value = draft.name(out) if index.ndim == 0 else out
+    inputs = [node.inputs[0], *_bounds(draft, node.name, ranges)]
+    draft.add(Node("Slice", inputs, [value], {}, node.name, sources=node.sources),
+              [Type(known.dtype, cut)])  # fmt: skip
+    if index.ndim == 0:
+        want = draft.constant_of(np.asarray(target, np.int64), f"{node.name}/shape")
+        name = f"{node.name}/squeeze"
+        draft.add(Node("Reshape", [value, want], [out], {}, name, sources=node.sources), [known])
 
 
 def _ranges(draft: Draft, node: Node) -> dict[int, tuple[int, int]] | None:
@@ -93,7 +125,11 @@ def _through_elementwise(draft: Draft, node: Node) -> bool:
     index, data = side
     value = maker.inputs[1 - index]
     shape = draft.shape(maker.outputs[0])
-    if shape is None or draft.shape(value) != shape or not _reaches_constant(draft, value):
+    own = draft.shape(value)
+    if shape is None or own is None:
+        return False
+    broadcast = len(own) == len(shape) and all(own[axis] == 1 for axis in ranges)
+    if not broadcast and (own != shape or not _reaches_constant(draft, value)):
         return False
     cut = data.reshape((1,) * (len(shape) - data.ndim) + data.shape)
     for axis, (start, stop) in ranges.items():
@@ -101,13 +137,15 @@ def _through_elementwise(draft: Draft, node: Node) -> bool:
             cut = np.take(cut, range(start, stop), axis=axis)
     out, known = node.outputs[0], draft.types[node.outputs[0]]
     draft.remove(node)
-    inner = draft.name(out)
     constant = draft.constant_of(np.ascontiguousarray(cut), f"{maker.name}/slice")
-    draft.add(
-        Node("Slice", [value, *_bounds(draft, node.name, ranges)], [inner], {}, node.name,
-             sources=node.sources),
-        [Type(known.dtype, known.shape)],
-    )  # fmt: skip
+    inner = value
+    if not broadcast:
+        inner = draft.name(out)
+        bounds = _bounds(draft, node.name, ranges)
+        draft.add(
+            Node("Slice", [value, *bounds], [inner], {}, node.name, sources=node.sources),
+            [Type(known.dtype, known.shape)],
+        )
     inputs = [constant, inner] if index == 0 else [inner, constant]
     name = maker.name if len(users) == 1 else f"{maker.name}/{node.name.split('/')[-1]}"
     draft.add(Node(maker.op, inputs, [out], {}, name, sources=maker.sources), [known])
