@@ -202,7 +202,7 @@ def _carrier(tensor: Tensor, layouts: Mapping[str, str]) -> dict[str, Any]:
         "name": tensor.name,
         "shape": tensor.shape,
         "type": tensor.dtype,
-        "scale": float(q.scale[0]) if q else None,
+        "scale": float(np.float32(q.scale[0])) if q else None,
         "zero_point": int(q.zero_point[0]) if q else None,
         "layout": layouts.get(tensor.name, STORED_LAYOUT),
     }

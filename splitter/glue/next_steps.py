@@ -26,7 +26,7 @@ def next_steps(manifest: Manifest, target: Target) -> str:
     """The text of NEXT_STEPS.md for a bundle."""
     parts = [_part(entry, target) for entry in manifest.parts]
     npu = [part for part in parts if part["device"] == "npu"]
-    return _template().render(
+    text = _template().render(
         source=_inline(manifest.source.name),
         folder=_folder(manifest.source.name),
         tool=f"{manifest.tool.name} {manifest.tool.version}",
@@ -43,6 +43,16 @@ def next_steps(manifest: Manifest, target: Target) -> str:
             for i in manifest.inputs
         ],
     )
+    return text + _sources(text, target)
+
+
+def _sources(text: str, target: Target) -> str:
+    """What the short names of sources in the rule file's own words stand for."""
+    cited = sorted(key for key in target.sources if re.search(rf"\b{re.escape(key)}\b", text))
+    if not cited:
+        return ""
+    lines = [f"- {key}: {target.sources[key]}" for key in cited]
+    return "\n".join(["", f"Sources named above, from the rules of {target.name}:", "", *lines, ""])
 
 
 def _template() -> jinja2.Template:
@@ -92,4 +102,4 @@ def _inline(name: str) -> str:
 
 def _folder(name: str) -> str:
     """A folder on the board that needs no quotes."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", PurePosixPath(name).stem).strip("-") or "model"
+    return re.sub(r"[^A-Za-z0-9_]+", "-", PurePosixPath(name).stem).strip("-") or "model"

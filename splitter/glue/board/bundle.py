@@ -17,7 +17,7 @@ import numpy as np
 from splitter.glue.board.messages import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -38,10 +38,14 @@ class Tensor:
 
     @classmethod
     def read(cls, entry: Mapping[str, Any], name: str = "") -> Tensor:
+        kind = np.dtype(str(entry["type"]))
         scale = None if entry["scale"] is None else float(entry["scale"])
+        if scale is not None and (kind.kind not in "iu" or not 0 < scale < float("inf")):
+            raise ValueError(f"scale {scale} of {entry['name']} ({kind.name})")
         shape = tuple(int(d) for d in entry["shape"])
-        zero_point = int(entry["zero_point"] or 0)
-        return cls(name or str(entry["name"]), shape, str(entry["type"]), scale, zero_point)
+        return cls(
+            name or str(entry["name"]), shape, kind.name, scale, int(entry["zero_point"] or 0)
+        )
 
 
 @dataclass(frozen=True)
@@ -58,8 +62,10 @@ class Port:
 
     @classmethod
     def read(cls, entry: Mapping[str, Any]) -> Port:
-        dtype = np.dtype(str(entry["dtype"])).name
-        return cls(str(entry["name"]), dtype, Tensor.read(entry), entry.get("from", {}))
+        dtype = np.dtype(str(entry["dtype"]))
+        if dtype.kind not in "fiub":
+            raise ValueError(f"dtype of {entry['name']}")
+        return cls(str(entry["name"]), dtype.name, Tensor.read(entry), entry.get("from", {}))
 
 
 @dataclass(frozen=True)
@@ -105,9 +111,16 @@ class Bundle:
             version = manifest["schema_version"]
             raise BadInput(f"manifest.json has schema_version {version}, this file reads 1")
         self.target = str(manifest["target"]["name"])
+        self.source = dict(manifest["source"])
+        self.random = bool(manifest["calibration"]["random"])
         self.inputs = {port.name: port for port in map(Port.read, manifest["inputs"])}
         self.outputs = {port.name: port for port in map(Port.read, manifest["outputs"])}
         self.parts = tuple(self._part(i, entry) for i, entry in enumerate(manifest["parts"]))
+        made: list[set[str]] = []
+        for part in self.parts:
+            self._check_sources(part.sources, made)
+            made.append({tensor.name for tensor in part.outputs})
+        self._check_sources([port.source for port in self.outputs.values()], made)
         sources = [source for part in self.parts for source in part.sources]
         sources += [port.source for port in self.outputs.values()]
         used = {source["model_input"] for source in sources if "model_input" in source}
@@ -125,6 +138,17 @@ class Bundle:
             tuple(e["from"] for e in entry["inputs"]),
             tuple(Tensor.read(e) for e in entry["outputs"]),
         )
+
+    def _check_sources(self, sources: Sequence[Mapping[str, Any]], made: list[set[str]]) -> None:
+        for source in sources:
+            if "model_input" in source:
+                known = source["model_input"] in self.inputs
+            elif "part" in source:
+                known = 0 <= source["part"] < len(made) and source["output"] in made[source["part"]]
+            else:
+                known = constant(source["constant"]) is not None
+            if not known:
+                raise ValueError(f"there is no {dict(source)}")
 
     def _join(self) -> None:
         """One part that is the whole model; an output keeps the name of its tensor."""

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
+START_SECONDS = 60.0
+"""At least this long for a process to start and open its part."""
+
 
 class IsolatedEngine:
     """The interface of Engine; `lost` says why the process was given up, "" while it lives."""
@@ -47,8 +50,8 @@ class IsolatedEngine:
         self._process = context.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
         far.close()
-        answer = self._answer()
-        if answer and answer["placement"]:
+        answer, _ = self._answer(max(START_SECONDS, settings.timeout))
+        if answer.get("placement"):
             self.placement = Placement(**answer["placement"])
 
     def run(self, feeds: Mapping[str, Array]) -> Step:
@@ -72,25 +75,23 @@ class IsolatedEngine:
         except OSError:
             self._give_up(self._end())
             return None
-        answer = self._answer()
-        if answer is None:
-            return None
-        with np.load(io.BytesIO(self._pipe.recv_bytes()), allow_pickle=False) as arrays:
-            return Step({name: arrays[name] for name in arrays.files}, *answer["seconds"])
+        answer, data = self._answer(self._settings.timeout)
+        return Step(_arrays_of(data), *answer["seconds"]) if answer else None
 
-    def _answer(self) -> dict[str, Any] | None:
-        """The process's next message; None when it was lost. Raises BadInput for its message."""
+    def _answer(self, seconds: float) -> tuple[dict[str, Any], bytes]:
+        """The process's next message; empty when it was lost. Raises BadInput for its message."""
         try:
-            if not self._pipe.poll(self._settings.timeout):
-                self._give_up(f"did not answer for {self._settings.timeout:g} s")
-                return None
-            answer: dict[str, Any] = json.loads(self._pipe.recv_bytes())
+            if not self._pipe.poll(seconds):
+                self._give_up(f"did not answer for {seconds:g} s")
+                return {}, b""
+            header, _, data = self._pipe.recv_bytes().partition(b"\n")
         except (EOFError, OSError):
             self._give_up(self._end())
-            return None
+            return {}, b""
+        answer: dict[str, Any] = json.loads(header)
         if "error" in answer:
             raise BadInput(answer["error"])
-        return answer
+        return answer, data
 
     def _end(self) -> str:
         self._process.join(5)
@@ -117,17 +118,21 @@ def _serve(pipe: Connection, part: Part, path: Path, settings: Settings) -> None
     try:
         engine = Engine(part, path, settings)
         placement = engine.placement
-        pipe.send_bytes(_json({"placement": asdict(placement) if placement else None}))
+        _send(pipe, {"placement": asdict(placement) if placement else None})
         while True:
-            with np.load(io.BytesIO(pipe.recv_bytes()), allow_pickle=False) as arrays:
-                step = engine.run({name: arrays[name] for name in arrays.files})
-            pipe.send_bytes(_json({"seconds": [step.write, step.invoke, step.read]}))
-            pipe.send_bytes(npz_bytes(step.outputs))
+            step = engine.run(_arrays_of(pipe.recv_bytes()))
+            seconds = [step.write, step.invoke, step.read]
+            _send(pipe, {"seconds": seconds}, npz_bytes(step.outputs))
     except BadInput as error:
-        pipe.send_bytes(_json({"error": str(error)}))
+        _send(pipe, {"error": str(error)})
     except EOFError:
         return
 
 
-def _json(message: Mapping[str, Any]) -> bytes:
-    return json.dumps(message).encode()
+def _send(pipe: Connection, header: Mapping[str, Any], data: bytes = b"") -> None:
+    pipe.send_bytes(json.dumps(header).encode() + b"\n" + data)
+
+
+def _arrays_of(data: bytes) -> dict[str, Array]:
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}

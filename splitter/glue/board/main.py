@@ -56,7 +56,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--isolate", action="store_true", help="NPU parts in a process of their own, CPU if it dies"
     )
     add(
-        "--timeout", type=_positive_number, default=60, metavar="S", help="of --isolate; default 60"
+        "--timeout",
+        type=_positive_number,
+        default=60,
+        metavar="S",
+        help="longest inference; default 60",
     )
     add(
         "--bench", type=_whole_number, default=0, metavar="N", help="time N runs of the first batch"
@@ -83,7 +87,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def execute(args: argparse.Namespace) -> None:
     """What the options ask for. Raises BadInput and GateFailed."""
     bundle = Bundle(args.bundle, unsplit=args.unsplit)
-    if bundle.manifest["calibration"]["random"]:
+    if bundle.random:
         note("warning: this model was calibrated with RANDOM data; its outputs mean nothing")
     arrays = _arrays(bundle, args.input)
     runner = Runner(bundle, _settings(args))
@@ -129,7 +133,7 @@ def _say_placement(runner: Runner, args: argparse.Namespace) -> None:
     for engine in runner.engines:
         if engine.placement:
             note(f"{engine.part.label}: {engine.placement}")
-        elif engine.part.device == "npu":
+        elif engine.part.device == "npu" and not args.delegate:
             note(f"{engine.part.label}: on the CPU, no --delegate was given")
     if args.xnnpack:
         note("note: --xnnpack: results may differ by one step from the built-in kernels")
@@ -138,7 +142,7 @@ def _say_placement(runner: Runner, args: argparse.Namespace) -> None:
 
 
 def _run(runner: Runner, arrays: dict[str, Array], args: argparse.Namespace) -> None:
-    result = runner.run(arrays)
+    result = runner.run(arrays, keep_raw=bool(args.raw))
     if args.require_npu:
         runner.require_npu()
     if args.output:

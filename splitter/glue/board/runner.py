@@ -15,7 +15,7 @@ from splitter.glue.board.messages import BadInput, GateFailed
 from splitter.glue.board.numbers import dequantize, quantize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -50,17 +50,18 @@ class Runner:
         self.settings = settings
         self.engines = [_open(part, settings) for part in bundle.parts]
 
-    def run(self, arrays: Mapping[str, Array]) -> Result:
+    def run(self, arrays: Mapping[str, Array], *, keep_raw: bool = False) -> Result:
         """Arrays of the model's shapes, or with a first axis of several batches.
 
-        Outputs are joined along their first axis; raw arrays get a new first axis, one index a
-        batch. Raises BadInput for a wrong name, shape, dtype or value.
+        Outputs are joined along their first axis; raw arrays, if kept, get a new first axis, one
+        index a batch. Raises BadInput for a wrong name, shape, dtype or value.
         """
-        results = [self.infer(feeds) for feeds in batches(self.bundle, arrays)]
+        results = []
+        for feeds in batches(self.bundle, arrays):
+            result = self.infer(feeds)
+            results.append(result if keep_raw else result._replace(raw={}))
         outputs = {
-            name: np.concatenate([np.atleast_1d(result.outputs[name]) for result in results])
-            if len(results) > 1
-            else results[0].outputs[name]
+            name: _joined([result.outputs[name] for result in results])
             for name in self.bundle.outputs
         }
         raw = {key: np.stack([result.raw[key] for result in results]) for key in results[0].raw}
@@ -126,6 +127,13 @@ class Runner:
         return raw
 
 
+def _joined(arrays: Sequence[Array]) -> Array:
+    """Along the first axis; scalars make one; a single batch stays as it is."""
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate([np.atleast_1d(array) for array in arrays])
+
+
 def batches(bundle: Bundle, arrays: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
     """The arrays cut to the model's own shapes. Raises BadInput with all that is wrong."""
     problems = []
@@ -166,7 +174,7 @@ def _count(bundle: Bundle, name: str, arrays: Mapping[str, Array]) -> tuple[str,
     wanted = f"the model takes {list(shape)}, or several along the first axis"
     if array.ndim != len(shape) or array.shape[1:] != shape[1:] or not array.shape[0]:
         return f"input {name} has shape {list(array.shape)}; {wanted}", 0
-    count, rest = divmod(array.shape[0], shape[0])
+    count, rest = divmod(array.shape[0], max(shape[0], 1))
     if rest:
         return f"input {name}: {array.shape[0]} does not divide by the batch of {shape[0]}", 0
     return "", count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 from dataclasses import dataclass
 from importlib import metadata
@@ -51,6 +52,8 @@ class Runtime:
 
     def _delegate(self, library: str) -> Any:
         try:
+            # First without the runtime, whose half-made delegate complains when it goes.
+            ctypes.CDLL(library).tflite_plugin_create_delegate  # noqa: B018
             return self.load_delegate(library)
         except (OSError, ValueError, AttributeError) as error:
             raise BadInput(f"--delegate {library}: cannot be loaded: {error}") from None
