@@ -57,7 +57,7 @@ def runs(
     floats = FloatFile(float_file, outputs, threads=threads)
     for index, sample in enumerate(samples):
         step(index, len(samples))
-        stitched = parts.run(sample)
+        stitched = parts.run(sample, keep_raw=True)
         expected, integer = reference.run(sample), dict(whole.run(sample).outputs)
         for name, tensor in inner.items():
             raw = stitched.raw[f"boundary/{name}"][0]
