@@ -7,18 +7,33 @@ from collections.abc import Mapping
 from splitter.ops import (
     activation,
     attention,
+    average_pool,
+    blocks,
     conv,
+    conv_transpose,
+    einsum,
     elementwise,
+    feature_normalization,
+    functions,
+    integers,
     linear,
+    max_pool,
     normalization,
+    recurrent,
     reduce,
+    resize,
     sample,
+    scaled_attention,
+    scan,
+    scatter,
     shape,
 )
 from splitter.ops.registry import Op
 
 FAMILIES = (
-    activation, attention, conv, elementwise, linear, normalization, reduce, sample, shape,
-)
+    activation, attention, average_pool, blocks, conv, conv_transpose, einsum, elementwise,
+    feature_normalization, functions, integers, linear, max_pool, normalization, recurrent,
+    reduce, resize, sample, scaled_attention, scan, scatter, shape,
+)  # fmt: skip
 
 OPS: Mapping[str, Op] = {op.name: op for family in FAMILIES for op in family.OPS}

@@ -13,6 +13,11 @@ from splitter.ops.registry import Emitter
 from splitter.ops.shape import strided
 
 
+def zeros_or(e: Emitter, bias: Array | None, channels: int) -> str:
+    """The bias, zeros when there is none: the runtime's convolutions want one."""
+    return e.const(np.zeros(channels) if bias is None else bias, "bias")
+
+
 def convolve_depth(
     e: Emitter,
     x: str,
@@ -36,7 +41,7 @@ def convolve_depth(
         [
             stacked,
             e.const(kernel, "kernel"),
-            e.const(np.zeros(channels) if bias is None else bias, "bias"),
+            zeros_or(e, bias, channels),
         ],
         (n * depth, rows, columns, channels),
         hint="conv",

@@ -13,7 +13,7 @@ import numpy as np
 
 from splitter.graph import Array, Graph, Unit
 from splitter.ops.conv import pad_spatial
-from splitter.ops.conv3d import convolve_depth
+from splitter.ops.conv3d import convolve_depth, zeros_or
 from splitter.ops.registry import Emitter, Lowering, Op
 from splitter.ops.window import activate
 
@@ -22,7 +22,8 @@ def dilated(weight: Array, dilations: tuple[int, ...]) -> Array:
     """A kernel [.., .., k...] with its zeros between the taps written out."""
     spatial = [(k - 1) * d + 1 for k, d in zip(weight.shape[2:], dilations, strict=True)]
     full = np.zeros((*weight.shape[:2], *spatial), weight.dtype)
-    full[(..., *(slice(None, None, d) for d in dilations))] = weight
+    whole = (slice(None), slice(None))
+    full[whole + tuple(slice(None, None, d) for d in dilations)] = weight
     return full
 
 
@@ -66,7 +67,7 @@ def _whole(
         e.const([n, *size, channels], "output_shape", dtype="int32"),
         e.const(np.transpose(weight, (1, 2, 3, 0)), "kernel"),
         x,
-        e.const(np.zeros(channels) if bias is None else bias, "bias"),
+        zeros_or(e, bias, channels),
     ]
     y = e.op(
         "TRANSPOSE_CONV",

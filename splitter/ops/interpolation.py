@@ -93,7 +93,8 @@ class Axis:
 
 def hat(distance: Array) -> Array:
     """Linear interpolation: 1 - |d| within one element."""
-    return np.maximum(1 - np.abs(distance), 0)
+    weights: Array = np.maximum(1 - np.abs(distance), 0)
+    return weights
 
 
 def cubic(distance: Array, a: float) -> Array:
@@ -108,16 +109,17 @@ def lite_nearest(size: int, out: int, *, align_corners: bool, half_pixel: bool) 
     """What RESIZE_NEAREST_NEIGHBOR copies; its arithmetic is float32
     (tensorflow/lite/kernels/internal/reference/resize_nearest_neighbor.h)."""
     scale = _lite_scale(size, out, align_corners)
-    x = (np.arange(out, dtype=np.float32) + np.float32(0.5 if half_pixel else 0.0)) * scale
+    x = (np.arange(out, dtype=np.float32) + np.float32(0.5 * half_pixel)) * np.float32(scale)
     # std::round: halves go away from zero, and x is not negative.
     index = np.floor(x + np.float32(0.5)) if align_corners else np.floor(x)
-    return np.clip(index, 0, size - 1).astype(np.int64)
+    clipped: Array = np.clip(index, 0, size - 1).astype(np.int64)
+    return clipped
 
 
 def lite_bilinear(size: int, out: int, *, align_corners: bool, half_pixel: bool) -> Array:
     """The matrix [out, in] of RESIZE_BILINEAR
     (tensorflow/lite/kernels/internal/reference/resize_bilinear.h)."""
-    scale = float(_lite_scale(size, out, align_corners))
+    scale = _lite_scale(size, out, align_corners)
     x = np.arange(out) * scale
     if half_pixel:
         x = (np.arange(out) + 0.5) * scale - 0.5
@@ -129,7 +131,8 @@ def lite_bilinear(size: int, out: int, *, align_corners: bool, half_pixel: bool)
     return result
 
 
-def _lite_scale(size: int, out: int, align_corners: bool) -> np.float32:
-    if align_corners and out > 1:
-        return np.float32(size - 1) / np.float32(out - 1)
-    return np.float32(size) / np.float32(out)
+def _lite_scale(size: int, out: int, align_corners: bool) -> float:
+    """The step in elements, rounded as float32 division rounds it."""
+    corners = align_corners and out > 1
+    step = (size - 1) / (out - 1) if corners else size / out
+    return float(np.float32(step))

@@ -6,7 +6,7 @@ An op module builds `Op` values out of small functions; `splitter.ops.OPS` is th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -116,6 +116,19 @@ class Emitter:
         return self.op(
             code, inputs, value.shape, dtype=lite_dtype(value.dtype), out=value.name, **options
         )
+
+    def bind(self, tensor: str, unit: Unit) -> None:
+        """The unit's first output is this tensor: the last operator writes it under its name, or
+        RESHAPE does where the shape differs or the tensor is not the last one written."""
+        out = unit.outputs[0]
+        shape = self.graph.shape(out)
+        last = self.operators[-1] if self.operators else None
+        made = last is not None and last.unit == self._unit and last.outputs == (tensor,)
+        if last is None or not made or self.shape(tensor) != shape:
+            self.reshape(tensor, shape, out=out)
+            return
+        self.operators[-1] = replace(last, outputs=(out,))
+        self.tensors[out] = replace(self.tensors.pop(tensor), name=out)
 
     def reshape(self, tensor: str, shape: Sequence[int], *, out: str = "") -> str:
         """RESHAPE unless the shape is already right (and no output name is asked for)."""

@@ -1,8 +1,8 @@
 """Resize: TFLite's own operators where they read the same elements, else constant matrices.
 
-RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR are used when both axes agree with what ONNX asks, element
-by element. Otherwise nearest is a GATHER of constant indices an axis, and linear and cubic are a
-FULLY_CONNECTED along each axis with its interpolation matrix, which is exact in every mode.
+RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR are used when both axes agree with what ONNX asks,
+element by element. Otherwise nearest is a GATHER of constant indices an axis, and linear and cubic
+are a FULLY_CONNECTED along each axis with its interpolation matrix, exact in every mode.
 """
 
 from __future__ import annotations

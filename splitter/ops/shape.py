@@ -163,10 +163,6 @@ def emit_gather_elements(e: Emitter, unit: Unit) -> None:
     e.finish("GATHER", unit, [vector, flat], axis=0, batch_dims=0)
 
 
-def emit_gather_nd(e: Emitter, unit: Unit) -> None:
-    e.finish("GATHER_ND", unit, [e.value(name) for name in unit.inputs])
-
-
 def emit_pad(e: Emitter, unit: Unit) -> None:
     x = e.value(unit.inputs[0])
     pads = [tuple(pair) for pair in unit.attrs["pads"]]
@@ -216,6 +212,5 @@ OPS = (
     ),
     Op("Gather", (Lowering("gather", emit_gather),)),
     Op("GatherElements", (Lowering("gather_flat", emit_gather_elements),)),
-    Op("GatherND", (Lowering("gather_nd", emit_gather_nd),)),
     Op("Pad", (Lowering("pad", emit_pad, applies=_pad_applies),), commute="axis"),
 )

@@ -158,7 +158,7 @@ def activate(e: Emitter, x: str, unit: Unit) -> None:
     if activation:
         e.finish(activation, unit, [x])
     else:
-        e.reshape(x, e.graph.shape(unit.outputs[0]), out=unit.outputs[0])
+        e.bind(x, unit)
 
 
 def not_an_image(graph: Graph, unit: Unit) -> str | None:
