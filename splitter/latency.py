@@ -56,6 +56,9 @@ KERNELS: Mapping[str, str] = {
 }
 """Class of the CPU kernel of an operator; "elementwise" for those not named."""
 
+PIECES = ("SLICE", "STRIDED_SLICE", "GATHER")
+"""Operators that read a part of their first input."""
+
 _BY_INPUT = ("reduce", "sort")
 
 
@@ -120,7 +123,13 @@ def _npu_ms(graph: LiteGraph, op: Operator, npu: NpuFigures) -> float:
 
 
 def _dram_bytes(graph: LiteGraph, op: Operator, local: int) -> int:
-    """Bytes that cannot stay on the chip: constants, and activations larger than its memory."""
+    """Bytes that cannot stay on the chip: constants, and activations larger than its memory.
+
+    An operator that picks a piece of its input reads no more than it writes.
+    """
+    if op.code in PIECES:
+        source, piece = (graph.tensors[name] for name in (op.inputs[0], op.outputs[0]))
+        return 2 * tensor_bytes(piece) if tensor_bytes(source) > local else 0
     names = dict.fromkeys(name for name in (*op.inputs, *op.outputs) if name)
     tensors = [graph.tensors[name] for name in names]
     return sum(tensor_bytes(t) for t in tensors if t.data is not None or tensor_bytes(t) > local)

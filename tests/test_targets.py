@@ -1,0 +1,133 @@
+"""Rule files are found, read, and refused with every mistake at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from splitter.diagnostics import SplitterError
+from splitter.rulefile import Condition, in_versions, trusted
+from splitter.targets import load_target, targets
+
+RULES = Path(__file__).parents[1] / "rules"
+
+
+def edited(folder: Path, *changes: tuple[str, str]) -> str:
+    """imx95.toml with replacements, as a user's own file."""
+    text = (RULES / "imx95.toml").read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    path = folder / "my_npu.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def message(name: str) -> str:
+    with pytest.raises(SplitterError) as caught:
+        load_target(name)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", targets())
+def test_every_rule_file_reads_and_cites_only_sources_it_lists(name: str) -> None:
+    target = load_target(name)
+    assert target.name == name
+    assert target.file == f"rules/{name}.toml"
+
+
+def test_a_file_of_the_user_is_taken_by_its_path(tmp_path: Path) -> None:
+    path = edited(tmp_path, ('name = "imx95"', 'name = "mine"'))
+    assert load_target(path).name == "mine"
+
+
+def test_an_unknown_target_is_refused_with_the_list() -> None:
+    text = message("imx59")
+    for name in targets():
+        assert name in text
+    assert "did you mean imx95" in text
+
+
+def test_a_version_without_rules_is_refused_with_the_versions_that_have_them() -> None:
+    assert "3.2.2" in message("imx95@9.9")
+
+
+def test_a_missing_file_and_a_broken_one_are_refused(tmp_path: Path) -> None:
+    assert "cannot read it" in message(str(tmp_path / "none.toml"))
+    broken = tmp_path / "broken.toml"
+    broken.write_text("a = [")
+    assert "not a TOML file" in message(str(broken))
+
+
+def test_all_mistakes_come_in_one_error_with_the_nearest_names(tmp_path: Path) -> None:
+    path = edited(
+        tmp_path,
+        ("[operators.SLICE]", "[operators.SLCE]"),
+        ('fact = "rows"', 'fact = "row"'),
+        ("max = 2040", "maximum = 2040"),
+        ('since = "3.2.0"', 'sinse = "3.2.0"'),
+        ('Gelu = ["logistic"]', 'Gelu = ["logistics"]'),
+        ('support = "unknown"', 'support = "maybe"'),
+        ('source = "N1"\n', 'source = "N9"\n'),
+        ('assumed = "3.2.2"', 'assumed = "3.2.9"'),
+        ("sort = {", "sorting = {"),
+    )
+    text = message(path)
+    for part in (
+        "operators.SLCE: no such TFLite operator; did you mean SLICE",
+        "no fact 'row'; did you mean rows",
+        "maximum: unknown key; did you mean max",
+        "sinse: unknown key; did you mean since",
+        "no lowering 'logistics'; did you mean logistic",
+        "operators.SPACE_TO_DEPTH.support",
+        "no source 'N9'",
+        "'3.2.9' is not among tool.versions",
+        "classes: sort is missing",
+        "sorting: unknown class",
+    ):
+        assert part in text
+
+
+def test_a_limit_without_a_value_is_a_mistake(tmp_path: Path) -> None:
+    assert "given no value" in message(edited(tmp_path, ("max = 2040, ", "")))
+
+
+def test_limits_follow_the_version_of_the_tool() -> None:
+    old, new = load_target("imx95@3.0.1"), load_target("imx95")
+    assert new.version == "3.2.2"
+    addresses = [{a for a, _ in target.limits("CONV_2D")} for target in (old, new)]
+    assert "CONV_2D.batch" in addresses[0] - addresses[1]
+    assert "CONV_2D.stride_h" in addresses[1] - addresses[0]
+
+
+def test_versions_are_compared_by_number_and_the_end_is_open() -> None:
+    assert in_versions("3.10.0", since="3.9.0", until="")
+    assert not in_versions("3.1.0", since="", until="3.1.0")
+    assert in_versions("3.0.9", since="3.0.0", until="3.1.0")
+
+
+def test_trust_is_an_order_and_probed_counts_as_the_vendors_word() -> None:
+    order = ("vendor", "field", "proxy", "inferred")
+    for i, trust in enumerate(order):
+        assert [trusted(one, trust) for one in order] == [j <= i for j in range(4)]
+        assert trusted("probed", trust)
+
+
+@pytest.mark.parametrize(
+    ("keys", "inside", "outside"),
+    [
+        ({"max": 3}, (3, 0), (4, "unknown", "3")),
+        ({"min": 1, "max": 3}, (1, 3), (0, 4)),
+        ({"equals": True}, (True,), (False, "unknown")),
+        ({"in": ["int8", "none"]}, ("int8", ("int8", "none")), ("int16", ("int8", "int16"))),
+        ({"multiple_of": 16}, (16, 32), (17, "unknown")),
+    ],
+)
+def test_a_condition_holds_inside_its_values_and_never_for_what_is_unknown(
+    keys: dict[str, object], inside: tuple[object, ...], outside: tuple[object, ...]
+) -> None:
+    condition = Condition.model_validate({"fact": "f", **keys})
+    assert all(condition.holds(value) for value in inside)
+    assert not any(condition.holds(value) for value in outside)
+    assert str(condition)
