@@ -1,20 +1,36 @@
 """Chooses the layout of every unit so that few transposes remain.
 
 First every flexible unit takes, front to back, the layout its inputs come in (transposes sink).
+Then regions are relabeled: each transpose that is left proposes that the units on one side of it,
+and all that follow from them, change their layout to make it vanish. A minimum cut picks the part
+of the region for which this is cheapest, and it is taken when the whole graph gets cheaper. So the
+result is never worse than the start, and a transpose may cross any number of units at once.
 """
 
 from __future__ import annotations
 
 from splitter.draft import Node
+from splitter.layout.energy import Energy
+from splitter.layout.fusion import fuse
 from splitter.layout.ports import identity
 from splitter.layout.views import Atoms, Perm, perm_for
 from splitter.layout.wiring import Edge, Wiring
 
 Labels = dict[Node, Perm]
+ROUNDS = 4  # a round tries every transpose left; more than two rounds are rare
 
 
 def assign(wiring: Wiring) -> Labels:
     """A label for every unit."""
+    labels = _sink(wiring)
+    energy = Energy(wiring)
+    for _ in range(ROUNDS):
+        if not _improve(wiring, energy, labels):
+            break
+    return labels
+
+
+def _sink(wiring: Wiring) -> Labels:
     labels: Labels = {}
     for node in wiring.units:
         port = wiring.ports[node]
@@ -27,44 +43,107 @@ def _first(wiring: Wiring, node: Node, labels: Labels) -> Perm:
     port = wiring.ports[node]
     choices = [identity(port.rank)] if port.allowed(identity(port.rank)) else []
     for edge in wiring.into[node]:
-        label = label_for(wiring, edge, wiring.have(edge, labels), labels)
+        label = _label_after(wiring, edge, wiring.have(edge, labels), labels)
         if label is not None:
             choices.append(label)
     if not choices:
-        return _any_allowed(wiring, node)
+        choices = [_last_axis(wiring, node)]
 
     def mismatches(label: Perm) -> int:
-        trial = {**labels, node: label} if len(labels) < 0 else labels
-        trial[node] = label
+        labels[node] = label
         return sum(
-            wiring.have(edge, trial) != wiring.want(edge, trial) for edge in wiring.into[node]
+            wiring.have(edge, labels) != wiring.want(edge, labels) for edge in wiring.into[node]
         )
 
     return min(choices, key=mismatches)
 
 
-def label_for(wiring: Wiring, edge: Edge, have: Atoms, labels: Labels) -> Perm | None:
+def _last_axis(wiring: Wiring, node: Node) -> Perm:
+    """The label that brings the unit's axis last."""
+    rank, axis = wiring.ports[node].rank, int(node.attrs["axis"])
+    return (*(a for a in range(rank) if a != axis), axis)
+
+
+def _improve(wiring: Wiring, energy: Energy, labels: Labels) -> bool:
+    changed = False
+    tried: set[frozenset[tuple[Node, Perm]]] = set()
+    for edge in wiring.edges:
+        for forward in (True, False):
+            if energy.edge(edge, labels) < 1.0:
+                break
+            proposal = _flood(wiring, labels, edge, forward=forward)
+            key = frozenset(proposal.items())
+            if not proposal or key in tried:
+                continue
+            tried.add(key)
+            changed |= fuse(wiring, energy, labels, proposal)
+    return changed
+
+
+def _flood(wiring: Wiring, labels: Labels, edge: Edge, *, forward: bool) -> Labels:
+    """Labels for one side of the edge that make it free, and for all that then should follow."""
+    proposal: Labels = {}
+    trial = dict(labels)
+    start = _across(wiring, edge, trial, forward=forward)
+    if start is None:
+        return {}
+    queue = [start]
+    while queue:
+        node, label = queue.pop()
+        if node in proposal:
+            continue
+        proposal[node] = trial[node] = label
+        for near in wiring.into[node]:
+            queue.extend(_follow(wiring, near, trial, labels, forward=False))
+        for out in node.outputs:
+            for near in wiring.readers.get(out, ()):
+                queue.extend(_follow(wiring, near, trial, labels, forward=True))
+    return proposal
+
+
+def _follow(
+    wiring: Wiring, edge: Edge, trial: Labels, labels: Labels, *, forward: bool
+) -> list[tuple[Node, Perm]]:
+    """The other end of an edge, when another label of it would make the edge free."""
+    found = _across(wiring, edge, trial, forward=forward)
+    if found is None or labels[found[0]] == found[1]:
+        return []
+    return [found]
+
+
+def _across(
+    wiring: Wiring, edge: Edge, labels: Labels, *, forward: bool
+) -> tuple[Node, Perm] | None:
+    if forward:
+        label = _label_after(wiring, edge, wiring.have(edge, labels), labels)
+        return None if label is None or edge.consumer is None else (edge.consumer, label)
+    made = wiring.maker.get(edge.source)
+    if made is None:
+        return None
+    label = _label_before(wiring, edge, wiring.want(edge, labels), labels)
+    return None if label is None else (made[0], label)
+
+
+def _label_after(wiring: Wiring, edge: Edge, have: Atoms, labels: Labels) -> Perm | None:
     """The consumer's label that reads the source without a transpose."""
     node = edge.consumer
-    if node is None:
+    if node is None or not wiring.ports[node].flexible(edge.index):
         return None
     port = wiring.ports[node]
-    if port.fixed is not None or len(edge.shape) != port.rank or edge.index and not _data(port, edge):
-        return None
     source = wiring.source_perm(edge, labels)
     like = source if not edge.chain and len(source) == port.rank else None
     perm = perm_for(edge.want_groups, have, like)
     return perm if perm is not None and port.allowed(perm) else None
 
 
-def _data(port: object, edge: Edge) -> bool:
-    return True
-
-
-def _any_allowed(wiring: Wiring, node: Node) -> Perm:
-    """The label that brings the wanted axis last."""
+def _label_before(wiring: Wiring, edge: Edge, want: Atoms, labels: Labels) -> Perm | None:
+    """The producer's label that gives the consumer what it wants without a transpose."""
+    node, index = wiring.maker[edge.source]
     port = wiring.ports[node]
-    axis = int(node.attrs["axis"])
-    label = tuple(a for a in range(port.rank) if a != axis) + (axis,)
-    assert port.allowed(label), node.name
-    return label
+    if port.fixed is not None:
+        return None
+    target = wiring.target_perm(edge, labels)
+    like = target if not edge.chain and len(target) == len(edge.have_groups) else None
+    perm = perm_for(edge.have_groups, want, like)
+    label = port.label_for_output(perm, labels[node]) if perm is not None else None
+    return label if label is not None and port.allowed(label) else None

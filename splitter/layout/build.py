@@ -6,7 +6,7 @@ import numpy as np
 
 from splitter.draft import Array, Draft, Node
 from splitter.graph import Graph, Unit, Value
-from splitter.layout.ports import ELEMENTWISE, identity, renumber
+from splitter.layout.ports import identity, renumber
 from splitter.layout.views import Perm, Shape, Steps, steps
 from splitter.layout.wiring import Edge, Wiring
 
@@ -54,7 +54,18 @@ class _Builder:
             outputs.append(self.stored_value(out, perm) if out else "")
         while outputs and not outputs[-1]:
             outputs.pop()
-        self.add(node.name, node.op, inputs, outputs, dict(renumber(node, label)), node.sources)
+        attrs = dict(renumber(node, label))
+        if node.op == "MatMul":
+            attrs |= {"adj_x": self.swapped(edges.get(0)), "adj_y": self.swapped(edges.get(1))}
+        self.add(node.name, node.op, inputs, outputs, attrs, node.sources)
+
+    def swapped(self, edge: Edge | None) -> bool:
+        """Whether this operand of a MatMul is read with its last two axes swapped."""
+        node = edge.consumer if edge is not None else None
+        if edge is None or node is None or not self.wiring.ports[node].swaps:
+            return False
+        have, wants = self.wiring.have(edge, self.labels), self.wiring.wants(edge, self.labels)
+        return have != wants[0] and have in wants
 
     def stored_value(self, value: str, perm: Perm) -> str:
         """Declare the value as its unit makes it."""
@@ -71,16 +82,21 @@ class _Builder:
     def edge(self, edge: Edge) -> str:
         """The value a unit reads: the source, reshaped and transposed as needed."""
         perm = self.wiring.target_perm(edge, self.labels)
-        plain = perm == identity(len(perm))
-        shape = edge.shape
-        if plain and edge.consumer is not None and edge.consumer.op in ELEMENTWISE:
-            shape = self.draft.shape(edge.value) or ()
+        own = self.draft.shape(edge.value) or ()
+        lower = len(perm) - len(own)
+        if lower and perm == identity(len(perm)):
+            perm, shape = identity(len(own)), own
         else:
-            shape = tuple(shape[a] for a in perm)
+            shape = edge.shape
+        if self.swapped(edge):
+            perm = (*perm[:-2], perm[-1], perm[-2])
+        shape = tuple(shape[a] for a in perm)
         return self.realize(edge, self.plan(edge, shape), shape, perm, "")
 
     def plan(self, edge: Edge, shape: Shape) -> Steps:
         have, want = self.wiring.have(edge, self.labels), self.wiring.want(edge, self.labels)
+        if self.swapped(edge):
+            want = have
         source = self.values[self.stored[edge.source]].shape
         return steps(edge.sizes, have, want, source, shape)
 

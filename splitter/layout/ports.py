@@ -33,8 +33,9 @@ REDUCE = frozenset(
 class Ports:
     """rank: length of a label. fixed: the only label, or None when `allowed` decides.
 
-    inputs: shapes of the inputs in ONNX axes, padded with leading 1 to the label's rank where the
-    operator broadcasts. One entry an input; "" inputs and weights have rigid ports.
+    input_shapes: shapes in ONNX axes, padded with leading 1 to the label's rank where the operator
+    broadcasts. data: how many inputs, from the first, follow the label (parameters do not).
+    gone: axes of the label the output does not have.
     """
 
     rank: int
@@ -43,6 +44,23 @@ class Ports:
     input_perm: Callable[[int, Perm], Perm]
     output_perm: Callable[[int, Perm], Perm]
     input_shapes: tuple[Shape, ...]
+    data: int = 99
+    gone: tuple[int, ...] = ()
+    swaps: bool = False
+
+    def flexible(self, index: int) -> bool:
+        """Whether this input can come in another order when the label changes."""
+        return self.fixed is None and index < self.data
+
+    def alternatives(self, index: int, perm: Perm) -> tuple[Perm, ...]:
+        """Other orders of an input that an attr expresses: adj_x and adj_y of MatMul."""
+        return ((*perm[:-2], perm[-1], perm[-2]),) if self.swaps else ()
+
+    def label_for_output(self, perm: Perm, label: Perm) -> Perm:
+        """The label whose output is stored as perm; axes the output lacks stay in their places."""
+        axes = [a for a in range(self.rank) if a not in self.gone]
+        order = iter([axes[p] for p in perm])
+        return tuple(a if a in self.gone else next(order) for a in label)
 
 
 def identity(rank: int) -> Perm:
@@ -68,6 +86,8 @@ def ports(draft: Draft, node: Node) -> Ports:
         return _trailing(shapes, node.attrs["axis"])
     if node.op == "FullyConnected":
         return _trailing(shapes, len(shapes[0]) - 1)
+    if node.op == "MatMul" and min(map(len, shapes)) >= 2:
+        return _matmul(draft, node, shapes)
     if node.op in REDUCE:
         return _reduce(node, shapes)
     if node.op in SPATIAL and len(shapes[0]) == 4 and _spatial(draft, node):
@@ -98,8 +118,20 @@ def _trailing(shapes: tuple[Shape, ...], first: int) -> Ports:
         return perm if index == 0 else identity(len(shapes[index]))
 
     return Ports(
-        rank, None, lambda perm: perm[first:] == tail, input_perm, lambda i, perm: perm, shapes
-    )
+        rank, None, lambda perm: perm[first:] == tail, input_perm, lambda i, perm: perm, shapes,
+        data=1,
+    )  # fmt: skip
+
+
+def _matmul(draft: Draft, node: Node, shapes: tuple[Shape, ...]) -> Ports:
+    """Leading axes in any order; the last two of each operand may be swapped by an attr."""
+    rank = _rank(draft, node)
+    padded = tuple((1,) * (rank - len(s)) + s for s in shapes)
+    tail = (rank - 2, rank - 1)
+    return Ports(
+        rank, None, lambda perm: perm[-2:] == tail, lambda i, perm: perm, lambda i, perm: perm,
+        padded, swaps=True,
+    )  # fmt: skip
 
 
 def _reduce(node: Node, shapes: tuple[Shape, ...]) -> Ports:
@@ -111,7 +143,8 @@ def _reduce(node: Node, shapes: tuple[Shape, ...]) -> Ports:
         return tuple(axis - sum(a < axis for a in gone) for axis in kept)
 
     rank = len(shapes[0])
-    return Ports(rank, None, lambda perm: True, lambda i, perm: perm, output_perm, shapes)
+    return Ports(rank, None, lambda perm: True, lambda i, perm: perm, output_perm, shapes,
+                 gone=tuple(gone))  # fmt: skip
 
 
 def _spatial(draft: Draft, node: Node) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from splitter.draft import Draft, Node
 from splitter.layout.ports import Ports, identity, ports
@@ -58,6 +59,19 @@ class Wiring:
         if edge.consumer is None:
             return identity(len(edge.want_groups))
         return self.ports[edge.consumer].input_perm(edge.index, labels[edge.consumer])
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """All edges, in the order of the units, outputs last."""
+        return (*(edge for node in self.units for edge in self.into[node]), *self.outputs)
+
+    def wants(self, edge: Edge, labels: dict[Node, Perm]) -> tuple[Atoms, ...]:
+        """The orders the input can take: the plain one first, then what an attr can express."""
+        plain = self.target_perm(edge, labels)
+        perms = (plain,)
+        if edge.consumer is not None:
+            perms += self.ports[edge.consumer].alternatives(edge.index, plain)
+        return tuple(stored(edge.want_groups, perm) for perm in perms)
 
     def have(self, edge: Edge, labels: dict[Node, Perm]) -> Atoms:
         return stored(edge.have_groups, self.source_perm(edge, labels))
