@@ -1,0 +1,88 @@
+"""The verification and the precision in one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from splitter.report import words
+from splitter.report.summary import Summary
+from splitter.verify import Comparison, DetectionDecisions, StageErrors
+from splitter.verify.classification import Answers
+from splitter.verify.decisions import Decisions
+
+
+def precision_fact(summary: Summary) -> str:
+    """ "8.0 bits a value on average (int8 99.9 %, int16 0.1 %); no float tensor in any part"."""
+    elements = summary.precision.elements
+    total = sum(elements.values())
+    types = ", ".join(
+        f"{dtype} {words.percent(count / total)}"
+        for dtype, count in sorted(elements.items(), key=lambda item: -item[1])
+    )
+    floats = summary.float_tensors
+    tail = f"{words.counted(floats, 'float tensor')} LEFT" if floats else "no float tensor"
+    return f"{summary.precision.average:.2f} bits a value on average ({types}); {tail}"
+
+
+def stage_facts(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """(stage, words) of each comparison that was made."""
+    for stage in comparison.findings.stages:
+        yield stage.stage, f"{stage.words}: {_errors(stage)}"
+
+
+def _errors(stage: StageErrors) -> str:
+    if stage.bit_equal:
+        return "equal bit for bit"
+    names = [tensor.name for tensor in stage.tensors]
+    listed = ", ".join(f"{n} {words.error(stage.unordered(n).relative_rms)}" for n in names)
+    sets = ", query order aside" if stage.aligned else ""
+    return f"relative RMS {listed}{sets}"
+
+
+def decision_facts(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """(what, words) of the decisions, on this computer and on the board."""
+    findings = comparison.findings
+    yield from _facts("decisions", findings.decisions)
+    yield from _facts("on the board", findings.board)
+    yield "samples", _samples(comparison)
+
+
+def _samples(comparison: Comparison) -> str:
+    circumstances = comparison.circumstances
+    tail = ", which calibration has seen too" if circumstances.shared else ", not seen before"
+    return words.counted(comparison.findings.runs, "run") + tail
+
+
+def _facts(name: str, decisions: Decisions | None) -> Iterator[tuple[str, str]]:
+    if isinstance(decisions, DetectionDecisions):
+        yield from _detection_facts(name, decisions)
+    elif isinstance(decisions, Answers):
+        yield name, f"answers changed: {decisions.flips} of {decisions.flips.total}"
+        if decisions.accuracy:
+            a = decisions.accuracy
+            yield (
+                "accuracy",
+                f"{words.percent(a.reference)} in float, {words.percent(a.candidate)} now; "
+                f"{a.lost} lost, {a.gained} gained (McNemar p {a.p_value:.3g})",
+            )
+
+
+def _detection_facts(name: str, decisions: DetectionDecisions) -> Iterator[tuple[str, str]]:
+    same = decisions.agreement
+    if not same.reference:
+        yield name, "the float model has no detection over 0.5 on these samples"
+        return
+    lost = same.reference - same.found
+    yield (
+        name,
+        f"found again: {decisions.found} of {same.reference} detections over {same.score:g} "
+        f"({lost} lost, {same.weakened} of them still there with a lower score), "
+        f"{same.extra} extra; mean overlap {same.overlap:.3f}",
+    )
+    before, after = decisions.reference, decisions.candidate
+    if before and after:
+        yield (
+            "COCO",
+            f"mAP50 {before.ap50:.3f} in float, {after.ap50:.3f} now; "
+            f"mAP50-95 {before.ap:.3f} in float, {after.ap:.3f} now",
+        )
