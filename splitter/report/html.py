@@ -78,11 +78,11 @@ def _plots(summary: Summary) -> Iterator[Plots]:
         return
     outputs = [stage.unordered(tensor.name) for tensor in stage.tensors]
     for tensor in (*outputs, *summary.comparison.findings.boundary)[:MOST_PLOTS]:
-        title = words.shortened(tensor.name, 38)
+        title = words.shortened(tensor.name, 26)
         yield Plots(
             tensor.name,
             Markup(draw_scatter(tensor, title, left="integer", below="float")),
-            Markup(draw_histogram(tensor, title)),
+            Markup(draw_histogram(tensor, f"relative RMS {words.error(tensor.relative_rms)}")),
         )
 
 

@@ -21,6 +21,7 @@ WIDTH = 1080.0
 MARGIN = 110.0
 """Room on the right for the lines that pass over blocks."""
 PAD = 12.0
+DOT = "  \u00b7  "
 SHORT = {
     "FullyConnected": "FC",
     "MatMul": "MatM",
@@ -124,8 +125,8 @@ def _handover(svg: Svg, y: float, rows: Sequence[BoundaryRow]) -> float:
     )
     y += 32
     for row in rows:
-        svg.arrow(PAD + 14, y, PAD + 14, y + 20, kind="crossing")
-        text = f"{row.dtype} {words.shape(row.shape)}  {words.big(row.bytes, 'B')}"
+        svg.arrow(PAD + 14, y + 3, PAD + 14, y + 18, kind="crossing")
+        text = f"{row.dtype} {words.shape(row.shape)}{DOT}{words.big(row.bytes, 'B')}"
         title = f"{row.name}\n{text}\nscale {row.scale}, zero point {row.zero_point}"
         svg.label(PAD + 30, y + 15, words.shortened(row.name, 90), kind="small", title=title)
         svg.label(WIDTH - MARGIN, y + 15, text, kind="small end")
@@ -147,13 +148,17 @@ def _panel(
     device = blocks[0].device
     slot = svg.reserve()
     count = sum(len(block.units) for block in blocks)
-    heading = f"{device.upper()}   {words.counted(count, 'unit')}"
+    heading = [device.upper(), words.counted(count, "unit")]
     if part:
-        heading = (
-            f"{part.file}   {heading}   {words.counted(part.operators, 'operator')}   "
-            f"{words.percent(part.mac_share)} of the MACs   {words.milliseconds(part.ms)} estimated"
-        )
-    svg.label(PAD + 10, top + 20, heading, kind=f"bold {device}-text")
+        heading = [
+            part.file,
+            device.upper(),
+            words.counted(part.units, "unit"),
+            words.counted(part.operators, "operator"),
+            f"{words.percent(part.mac_share)} of the MACs",
+            f"{words.milliseconds(part.ms)} estimated",
+        ]
+    svg.label(PAD + 10, top + 20, DOT.join(heading), kind=f"bold {device}-text")
     y = top + 30
     for block in blocks:
         copy = every[block.repeats].title if block.repeats >= 0 else ""
@@ -169,9 +174,10 @@ def _block(svg: Svg, y: float, block: Block, copy: str, graph: Graph) -> Placed:
     left, right = PAD + 6, WIDTH - MARGIN
     places, rows = _arrange(block, graph, size, right - left - 2 * PAD)
     slot = svg.reserve()
-    like = f"   as {copy}" if copy else ""
-    heading = f"{block.title}   {words.counted(len(block.units), 'unit')}{like}"
-    cost = f"{words.big(block.macs, 'MAC')}   {words.milliseconds(block.ms)}"
+    like = [f"like {copy}"] if copy else []
+    heading = DOT.join([block.title, words.counted(len(block.units), "unit"), *like])
+    work = [words.big(block.macs, "MAC")] if block.macs else []
+    cost = DOT.join([*work, words.milliseconds(block.ms)])
     svg.label(left + PAD, y + 15, heading, kind="small")
     svg.label(right - PAD, y + 15, cost, kind="small end dim")
     origin_x, origin_y = left + PAD, y + 23
@@ -204,20 +210,23 @@ def _arrange(
         lane[unit.unit] = _free_lane(taken, depth[unit.unit], wanted)
         taken.add((depth[unit.unit], lane[unit.unit]))
     columns = max(1, int(width // size.column))
-    rows = max(depth.values()) // columns + 1
-    height = [0] * rows
-    for name in depth:
-        row = depth[name] // columns
-        height[row] = max(height[row], lane[name] + 1)
-    tops = [sum(height[:row]) * size.lane + row * size.gap_y for row in range(rows)]
-    places = {
-        name: (
-            depth[name] % columns * size.column,
-            tops[depth[name] // columns] + lane[name] * size.lane,
-        )
-        for name in depth
-    }
-    return places, tops[-1] + height[-1] * size.lane
+    return _wrapped(depth, lane, columns, size)
+
+
+def _wrapped(
+    depth: Mapping[str, int], lane: Mapping[str, int], columns: int, size: Size
+) -> tuple[dict[str, tuple[float, float]], float]:
+    """Rows of at most `columns`; in each row the lanes that are not used are closed up."""
+    places: dict[str, tuple[float, float]] = {}
+    top = 0.0
+    for row in range(max(depth.values()) // columns + 1):
+        names = [name for name in depth if depth[name] // columns == row]
+        used = sorted({lane[name] for name in names})
+        for name in names:
+            x = depth[name] % columns * size.column
+            places[name] = (x, top + used.index(lane[name]) * size.lane)
+        top += len(used) * size.lane + size.gap_y
+    return places, top - size.gap_y
 
 
 def _free_lane(taken: set[tuple[int, int]], column: int, wanted: int) -> int:
@@ -268,7 +277,8 @@ def _unit(svg: Svg, x: float, y: float, unit: Placement, size: Size) -> None:
     svg.box(x, y, size.width, size.height, kind=kind, radius=3, title=unit_title(unit))
     if size.text:
         label = SHORT.get(unit.op, unit.op[:5])
-        svg.label(x + size.width / 2, y + size.height / 2 + 3.2, label, kind="tiny middle")
+        ink = " on-heavy" if weight == "heavy" else ""
+        svg.label(x + size.width / 2, y + size.height / 2 + 3.2, label, kind=f"tiny middle{ink}")
 
 
 def unit_title(unit: Placement) -> str:

@@ -19,7 +19,7 @@ from splitter.report.svg import Svg
 from splitter.verify.detections import Detections, Example
 from splitter.verify.tensors import TensorError
 
-SIDE = 250.0
+SIDE = 205.0
 LEFT, BOTTOM, TOP = 46.0, 34.0, 22.0
 BINS = 41
 PICTURE = 260.0
@@ -55,7 +55,7 @@ def draw_histogram(error: TensorError, title: str) -> str:
         span = f"{edges[index]:.3g} to {edges[index + 1]:.3g}: {int(count)}"
         x = LEFT + index * step + 0.5
         svg.box(x, TOP + SIDE - height, step - 1, height, kind="bar", title=span)
-    return svg.text(TOP + SIDE + BOTTOM, "plot", f"{title}: histogram of the error")
+    return svg.text(TOP + SIDE + BOTTOM, "plot", f"{title}: histogram")
 
 
 def draw_example(
