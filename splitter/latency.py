@@ -10,6 +10,7 @@ element, by class of kernel.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 
 from splitter.plan import Device
@@ -108,17 +109,34 @@ def padded_macs(graph: LiteGraph, op: Operator, step: int) -> int:
     return exact // (columns * depth) * _padded(columns, step) * _padded(depth, step)
 
 
-def _npu_ms(graph: LiteGraph, op: Operator, npu: NpuFigures) -> float:
+@dataclass(frozen=True, slots=True)
+class NpuWork:
+    """What an operator asks of the NPU: padded MACs, elements of operators without, DRAM bytes."""
+
+    macs: int
+    depthwise: bool
+    elements: int
+    dram: int
+
+
+def npu_work(graph: LiteGraph, op: Operator, npu: NpuFigures) -> NpuWork:
     view = View(graph, op)
-    depthwise = op.code == "DEPTHWISE_CONV_2D"
-    efficiency = npu.depthwise_efficiency if depthwise else npu.efficiency
     work = padded_macs(graph, op, int(npu.channel_step.value))
-    compute = work / (npu.peak.value * efficiency.value * 1e6)
-    elements = 0 if work else max(prod(view.shape), prod(view.out_shape))
+    return NpuWork(
+        macs=work,
+        depthwise=op.code == "DEPTHWISE_CONV_2D",
+        elements=0 if work else max(prod(view.shape), prod(view.out_shape)),
+        dram=_dram_bytes(graph, op, int(npu.local_memory.value)),
+    )
+
+
+def _npu_ms(graph: LiteGraph, op: Operator, npu: NpuFigures) -> float:
+    work = npu_work(graph, op, npu)
+    efficiency = npu.depthwise_efficiency if work.depthwise else npu.efficiency
     return npu.operator.value + max(
-        compute,
-        elements / (npu.elements.value * 1e6),
-        _dram_bytes(graph, op, int(npu.local_memory.value)) / (npu.memory.value * 1e6),
+        work.macs / (npu.peak.value * efficiency.value * 1e6),
+        work.elements / (npu.elements.value * 1e6),
+        work.dram / (npu.memory.value * 1e6),
     )
 
 
