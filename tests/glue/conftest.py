@@ -149,6 +149,11 @@ def make_bundle() -> Callable[..., Made]:
     return make
 
 
+@pytest.fixture(scope="session")
+def describe() -> Callable[..., Manifest]:
+    return make_manifest
+
+
 @pytest.fixture
 def feeds() -> dict[str, Array]:
     """Three batches of two, no value outside any range."""

@@ -12,6 +12,7 @@ from splitter.glue.board.bench import bench_table, measure, measurements_json, r
 from splitter.glue.board.bundle import Bundle
 from splitter.glue.board.engine import Settings
 from splitter.glue.board.messages import BadInput, GateFailed, note
+from splitter.glue.board.numbers import clipped_share
 from splitter.glue.board.runner import Runner
 from splitter.glue.board.runtimes import RUNTIMES
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
+
+CLIPPED_SHARE_WORTH_A_NOTE = 0.01
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -145,12 +148,23 @@ def _run(runner: Runner, arrays: dict[str, Array], args: argparse.Namespace) -> 
     result = runner.run(arrays, keep_raw=bool(args.raw))
     if args.require_npu:
         runner.require_npu()
+    _say_clipped(runner.bundle, arrays)
     if args.output:
         write_file(Path(args.output), npz_bytes(result.outputs))
         shapes = ", ".join(f"{n} {a.dtype.name} {list(a.shape)}" for n, a in result.outputs.items())
         print(f"{args.output}: {shapes}")
     if args.raw:
         write_file(Path(args.raw), npz_bytes(result.raw))
+
+
+def _say_clipped(bundle: Bundle, arrays: dict[str, Array]) -> None:
+    for name in bundle.used:
+        share = clipped_share(arrays[name], bundle.inputs[name].tensor)
+        if share > CLIPPED_SHARE_WORTH_A_NOTE:
+            note(
+                f"note: {share:.0%} of {name} lies outside the calibrated range and was clipped; "
+                "is it prepared as the calibration samples were?"
+            )
 
 
 def _whole_number(text: str) -> int:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from splitter.glue.board.bundle import Tensor
-from splitter.glue.board.messages import BadInput, note
+from splitter.glue.board.messages import BadInput
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
-
-CLIPPED_SHARE_WORTH_A_NOTE = 0.01
 
 
 def quantize(array: Array, tensor: Tensor) -> Array:
@@ -22,23 +20,22 @@ def quantize(array: Array, tensor: Tensor) -> Array:
 
     Raises BadInput for NaN, infinity, and integers that the tensor's type cannot hold.
     """
-    kind = np.dtype(tensor.type)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise BadInput(f"input {tensor.name}: holds NaN or infinity")
     if tensor.scale is None:
         return _cast(array, tensor)
-    info = np.iinfo(kind)
-    with np.errstate(over="ignore"):
-        real = array.astype(np.float32)
-        steps = np.rint(real / np.float32(tensor.scale)) + np.float32(tensor.zero_point)
-    outside = float(np.mean((steps < info.min) | (steps > info.max))) if steps.size else 0.0
-    if outside > CLIPPED_SHARE_WORTH_A_NOTE:
-        note(
-            f"note: {outside:.0%} of {tensor.name} lies outside the calibrated range and was "
-            "clipped; is it preprocessed as the calibration samples were?"
-        )
-    clipped: Array = np.clip(steps, info.min, info.max).astype(kind)
+    info = np.iinfo(tensor.type)
+    clipped: Array = np.clip(_steps(array, tensor), info.min, info.max).astype(tensor.type)
     return clipped
+
+
+def clipped_share(array: Array, tensor: Tensor) -> float:
+    """The share of values, 0 to 1, that `quantize` clips."""
+    if tensor.scale is None or not array.size:
+        return 0.0
+    info = np.iinfo(tensor.type)
+    steps = _steps(array, tensor)
+    return float(np.mean((steps < info.min) | (steps > info.max)))
 
 
 def dequantize(array: Array, tensor: Tensor, dtype: str) -> Array:
@@ -48,6 +45,13 @@ def dequantize(array: Array, tensor: Tensor, dtype: str) -> Array:
     centered = array.astype(np.int32) - np.int32(tensor.zero_point)
     real: Array = centered.astype(np.float32) * np.float32(tensor.scale)
     return real.astype(dtype)
+
+
+def _steps(array: Array, tensor: Tensor) -> Array:
+    with np.errstate(over="ignore"):
+        real = array.astype(np.float32) / np.float32(tensor.scale)
+        steps: Array = np.rint(real) + np.float32(tensor.zero_point)
+        return steps
 
 
 def _cast(array: Array, tensor: Tensor) -> Array:
