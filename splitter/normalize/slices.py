@@ -1,5 +1,8 @@
 """Moves Slices towards the inputs, so that constants under them fold and work is not thrown away.
 
+Through Gather from a constant table, whose columns then have scales of their own in integers (box
+anchors: centers and sizes); a table whose rows are all equal needs no Gather.
+
 Through Concat along the same axis when the slice lies in one operand; through elementwise nodes
 with a constant when all that reads them are Slices (DINOv2: class token and patches are put
 together, positions added, and cut apart again; the class token is then a constant), or when the
@@ -20,7 +23,11 @@ def push_slices(draft: Draft) -> None:
         moved = False
         for node in draft.nodes:
             if node.op == "Slice" and not node.domain and draft.alive(node):
-                moved |= _through_concat(draft, node) or _through_elementwise(draft, node)
+                moved |= (
+                    _through_concat(draft, node)
+                    or _through_elementwise(draft, node)
+                    or _through_table(draft, node)
+                )
     draft.prune()
 
 
@@ -92,6 +99,34 @@ def _through_concat(draft: Draft, node: Node) -> bool:
             return True
         offset += shape[axis]
     return False
+
+
+def _through_table(draft: Draft, node: Node) -> bool:
+    """Slice(Gather(table, index)) -> Gather(Slice(table), index), when the axes differ."""
+    gather, ranges = draft.producer.get(node.inputs[0]), _ranges(draft, node)
+    if gather is None or gather.op != "Gather" or gather.domain or not ranges:
+        return False
+    table, index = draft.constant(gather.inputs[0]), draft.shape(gather.inputs[1])
+    if table is None or index is None:
+        return False
+    axis = gather.attrs.get("axis", 0) % table.ndim
+    for at, (start, stop) in ranges.items():
+        source = at if at < axis else at - len(index) + 1
+        if axis <= at < axis + len(index):
+            return False
+        table = np.take(table, range(start, stop), axis=source)
+    out, known = node.outputs[0], draft.types[node.outputs[0]]
+    sources = (*gather.sources, *node.sources)
+    first = np.take(table, [0], axis=axis)
+    if known.shape is not None and np.array_equal(table, np.broadcast_to(first, table.shape)):
+        rows = first.reshape(*table.shape[:axis], *(1 for _ in index), *table.shape[axis + 1 :])
+        draft.make_constant(node, {out: np.broadcast_to(rows, known.shape).copy()})
+        return True
+    draft.remove(node)
+    constant = draft.constant_of(np.ascontiguousarray(table), f"{gather.name}/columns")
+    inputs = [constant, gather.inputs[1]]
+    draft.add(Node("Gather", inputs, [out], {"axis": axis}, node.name, sources=sources), [known])
+    return True
 
 
 def _slice_of(draft: Draft, node: Node, value: str, ranges: dict[int, tuple[int, int]]) -> None:

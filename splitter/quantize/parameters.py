@@ -46,15 +46,20 @@ class Parameters:
 
 
 def affine(low: float, high: float, *, bits: int, symmetric: bool) -> Quantization:
-    """Parameters that cover low..high and represent 0 exactly; 16 bits are always symmetric."""
+    """Parameters that cover low..high and represent 0 exactly; 16 bits are always symmetric.
+
+    Both ends are inside after the zero point is rounded: a bound that a fused activation promises
+    (-1..1 of a sampling distance) must not come back as 0.996.
+    """
     low, high = min(low, 0.0), max(high, 0.0)
     if bits == 16 or symmetric:
         top = 32767 if bits == 16 else 127
         bound = max(-low, high)
         return Quantization((usable(bound / top),), (0,))
-    scale = usable((high - low) / 255)
-    zero = int(np.clip(round(-128 - low / scale), -128, 127))
-    return Quantization((scale,), (zero,))
+    zero = int(np.clip(round(-128 - low * 255 / max(high - low, 1e-30)), -128, 127))
+    below = -low / (zero + 128) if zero > -128 else 0.0
+    above = high / (127 - zero) if zero < 127 else 0.0
+    return Quantization((usable(max(below, above)),), (zero,))
 
 
 def usable(scale: float) -> float:
