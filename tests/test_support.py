@@ -105,8 +105,10 @@ def test_trust_shuts_out_operators_known_only_from_a_sibling() -> None:
 
 
 def test_a_field_report_is_no_proxy_and_the_vendors_word_outranks_it() -> None:
-    assert verdict(linear(), trust="field").proxies == 0
-    assert rules(verdict(linear(), trust="vendor")) == {"FULLY_CONNECTED.confidence"}
+    graph = one_unit("Sigmoid", {"x": (4, 16)}, out=(4, 16))
+    assert verdict(graph, trust="field").proxies == 0
+    assert rules(verdict(graph, trust="vendor")) == {"LOGISTIC.confidence"}
+    assert verdict(linear(), trust="vendor").fits
 
 
 def test_limits_hold_whatever_their_confidence() -> None:
