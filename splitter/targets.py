@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -71,7 +70,6 @@ def _folder() -> Path:
     return next(folder for folder in _FOLDERS if folder.is_dir())
 
 
-@cache
 def _read(path: Path, *, shown: str) -> Target:
     try:
         data = path.read_bytes()
