@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -126,7 +125,7 @@ class Draft:
 
     def dtype(self, value: str) -> str:
         if value in self.constants:
-            return self.constants[value].dtype.name
+            return str(self.constants[value].dtype.name)
         known = self.types.get(value)
         return known.dtype if known else ""
 
@@ -167,9 +166,7 @@ class Draft:
     ) -> str:
         """Add a node with one output, `out` or a fresh name from the stem; returns the output."""
         out = out or self.name(stem)
-        self.add(
-            Node(op, list(inputs), [out], dict(attrs or {}), out, sources=sources), [known]
-        )
+        self.add(Node(op, list(inputs), [out], dict(attrs or {}), out, sources=sources), [known])
         return out
 
     def constant_of(self, data: Array, stem: str) -> str:
@@ -243,7 +240,9 @@ class Draft:
     def prune(self) -> None:
         """Remove nodes nobody reads, and constants and types without a reader."""
         for node in reversed(self.nodes):
-            if not any(out and (self._uses.get(out) or out in self.outputs) for out in node.outputs):
+            if not any(
+                out and (self._uses.get(out) or out in self.outputs) for out in node.outputs
+            ):
                 self.remove(node)
         for name in [n for n in self.constants if not self._uses.get(n) and n not in self.outputs]:
             del self.constants[name]

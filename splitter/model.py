@@ -159,7 +159,7 @@ def _external_files(path: Path, tensors: list[onnx.TensorProto]) -> dict[str, Pa
             "external data is named by a path that leaves the model's folder: "
             + ", ".join(outside),
             where=str(path),
-            hint="save the model with external data beside it; links out of the folder do not count",
+            hint="save the model with its data beside it; links out of the folder do not count",
         )
     if missing:
         raise SplitterError(
@@ -176,9 +176,7 @@ def _update(digest: hashlib._Hash, file: Path) -> None:
             digest.update(block)
 
 
-def _read_external(
-    path: Path, tensors: list[onnx.TensorProto], files: dict[str, Path]
-) -> None:
+def _read_external(path: Path, tensors: list[onnx.TensorProto], files: dict[str, Path]) -> None:
     """Move external data into the tensors. All tensors whose range is wrong in one error."""
     wrong: list[str] = []
     for tensor in tensors:

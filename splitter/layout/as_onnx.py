@@ -74,9 +74,7 @@ class _Writer:
 
     def clip(self, source: str, out: str, low: float | None, high: float | None) -> None:
         dtype = self.graph.values[out].dtype
-        bounds = [
-            "" if b is None else self.const(np.asarray(b, dtype), out) for b in (low, high)
-        ]
+        bounds = ["" if b is None else self.const(np.asarray(b, dtype), out) for b in (low, high)]
         self.node("Clip", [source, *bounds], [out])
 
     def spatial(self, unit: Unit, attrs: dict[str, Any], outputs: list[str]) -> None:
@@ -89,20 +87,23 @@ class _Writer:
         if "kernel" in attrs:
             attrs["kernel_shape"] = attrs.pop("kernel")
         if unit.op == "Resize":
-            sizes = [int(s) for s in attrs.pop("sizes")]
-            scales = attrs.pop("scales")
-            full = scales if whole else (1.0, 1.0, *scales)
-            exact = [int(np.floor(s * f)) for s, f in zip(
-                self.graph.shape(unit.inputs[0])[-3:-1] if not whole
-                else self.graph.shape(unit.inputs[0]), scales, strict=True)] == sizes  # fmt: skip
-            if exact:
-                inputs += ["", self.const(np.asarray(full, np.float32), unit.name)]
-            else:
-                prefix = [] if whole else self.channels(unit)
-                inputs += ["", "", self.ints([*prefix, *sizes], unit)]
+            self.resize(unit, attrs, inputs, whole=whole)
         self.node(unit.op, inputs, inner, **_onnx_attrs(attrs))
         if not whole:
             self.node("Transpose", [inner[0]], [outputs[0]], perm=[0, 2, 3, 1])
+
+    def resize(self, unit: Unit, attrs: dict[str, Any], inputs: list[str], *, whole: bool) -> None:
+        """Sizes where the scales are their ratio, else the scales (rounded down to the sizes)."""
+        shape = self.graph.shape(unit.inputs[0])
+        sizes, scales = attrs.pop("sizes"), attrs.pop("scales")
+        lengths = shape if whole else shape[1:3]
+        ratio = [size / length for size, length in zip(sizes, lengths, strict=True)]
+        if np.allclose(ratio, scales, rtol=1e-6, atol=0.0):
+            full = list(sizes) if whole else [*self.channels(unit), *sizes]
+            inputs += ["", "", self.ints(full, unit)]
+            return
+        factors = scales if whole else (1.0, 1.0, *scales)
+        inputs += ["", self.const(np.asarray(factors, np.float32), unit.name)]
 
     def channels(self, unit: Unit) -> list[int]:
         shape = self.graph.shape(unit.inputs[0])

@@ -138,7 +138,7 @@ def _label_after(wiring: Wiring, edge: Edge, have: Atoms, labels: Labels) -> Per
 
 def _label_before(wiring: Wiring, edge: Edge, want: Atoms, labels: Labels) -> Perm | None:
     """The producer's label that gives the consumer what it wants without a transpose."""
-    node, index = wiring.maker[edge.source]
+    node, _ = wiring.maker[edge.source]
     port = wiring.ports[node]
     if port.fixed is not None:
         return None

@@ -130,7 +130,7 @@ class _Builder:
             dict.fromkeys(s for node in edge.chain if node.op == op for s in node.sources)
         )
         unit = sources[-1] if sources else f"{op}_{name}"
-        attrs = {"shape": attr} if op == "Reshape" else {"perm": attr}
+        attrs: dict[str, object] = {"shape": attr} if op == "Reshape" else {"perm": attr}
         self.add(unit, op, [value], [name], attrs, sources)
         self.made.setdefault(key, name)
         return name

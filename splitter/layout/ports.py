@@ -16,16 +16,78 @@ from splitter.layout.spatial import SPATIAL
 from splitter.layout.views import Perm, Shape
 
 ELEMENTWISE = frozenset(
-    "Add Sub Mul Div Pow Min Max Mod PRelu Equal Greater GreaterOrEqual Less LessOrEqual And Or Xor"
-    " Where Relu Sigmoid Tanh Exp Log Sqrt Reciprocal Neg Abs Floor Ceil Round Sign Sin Cos Tan"
-    " Atan Erf Softplus Softsign HardSwish Mish Not IsNaN IsInf Identity Gelu Elu Celu LeakyRelu"
-    " ThresholdedRelu HardSigmoid Selu Clip Cast".split()
+    [
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Pow",
+        "Min",
+        "Max",
+        "Mod",
+        "PRelu",
+        "Equal",
+        "Greater",
+        "GreaterOrEqual",
+        "Less",
+        "LessOrEqual",
+        "And",
+        "Or",
+        "Xor",
+        "Where",
+        "Relu",
+        "Sigmoid",
+        "Tanh",
+        "Exp",
+        "Log",
+        "Sqrt",
+        "Reciprocal",
+        "Neg",
+        "Abs",
+        "Floor",
+        "Ceil",
+        "Round",
+        "Sign",
+        "Sin",
+        "Cos",
+        "Tan",
+        "Atan",
+        "Erf",
+        "Softplus",
+        "Softsign",
+        "HardSwish",
+        "Mish",
+        "Not",
+        "IsNaN",
+        "IsInf",
+        "Identity",
+        "Gelu",
+        "Elu",
+        "Celu",
+        "LeakyRelu",
+        "ThresholdedRelu",
+        "HardSigmoid",
+        "Selu",
+        "Clip",
+        "Cast",
+    ]
 )
 SAME_AXES = frozenset(("Concat", "Split", "Slice", "Pad", "Tile", "CumSum"))
 LAST_AXIS = frozenset(("Softmax", "LogSoftmax", "TopK"))
 REDUCE = frozenset(
     f"Reduce{kind}"
-    for kind in "Mean Sum Max Min Prod L1 L2 SumSquare LogSum LogSumExp".split()
+    for kind in [
+        "Mean",
+        "Sum",
+        "Max",
+        "Min",
+        "Prod",
+        "L1",
+        "L2",
+        "SumSquare",
+        "LogSum",
+        "LogSumExp",
+    ]
 ) | {"ArgMax", "ArgMin"}
 
 

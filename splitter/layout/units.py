@@ -12,6 +12,7 @@ import numpy as np
 
 from splitter.diagnostics import SplitterError
 from splitter.draft import Draft, Node
+from splitter.layout.ports import REDUCE
 from splitter.layout.spatial import SPATIAL
 from splitter.normalize.exchange import dtype_name
 
@@ -161,8 +162,8 @@ def _gather_nd(draft: Draft, node: Node, problems: Problems) -> None:
 
 def _topk(draft: Draft, node: Node, problems: Problems) -> None:
     k = need(draft, node, 1, problems)
-    _set(draft, node, 1, k=k[0] if k else 0, axis=axis_of(draft, node, -1),
-         largest=bool(node.attrs.get("largest", 1)), sorted=bool(node.attrs.get("sorted", 1)))  # fmt: skip
+    flags = {key: bool(node.attrs.get(key, 1)) for key in ("largest", "sorted")}
+    _set(draft, node, 1, k=k[0] if k else 0, axis=axis_of(draft, node, -1), **flags)
 
 
 def _softmax(draft: Draft, node: Node, problems: Problems) -> None:
@@ -240,9 +241,52 @@ def _defaults(draft: Draft, node: Node, problems: Problems) -> None:
 
 
 PLAIN = frozenset(
-    "Div Pow Equal Greater GreaterOrEqual Less LessOrEqual And Or Xor PRelu Where Relu Sigmoid Tanh"
-    " Exp Log Sqrt Reciprocal Neg Abs Floor Ceil Round Sign Sin Cos Tan Atan Erf Softplus Softsign"
-    " HardSwish Mish Not IsNaN IsInf Identity Min Max Add Sub Mul MatMul".split()
+    [
+        "Div",
+        "Pow",
+        "Equal",
+        "Greater",
+        "GreaterOrEqual",
+        "Less",
+        "LessOrEqual",
+        "And",
+        "Or",
+        "Xor",
+        "PRelu",
+        "Where",
+        "Relu",
+        "Sigmoid",
+        "Tanh",
+        "Exp",
+        "Log",
+        "Sqrt",
+        "Reciprocal",
+        "Neg",
+        "Abs",
+        "Floor",
+        "Ceil",
+        "Round",
+        "Sign",
+        "Sin",
+        "Cos",
+        "Tan",
+        "Atan",
+        "Erf",
+        "Softplus",
+        "Softsign",
+        "HardSwish",
+        "Mish",
+        "Not",
+        "IsNaN",
+        "IsInf",
+        "Identity",
+        "Min",
+        "Max",
+        "Add",
+        "Sub",
+        "Mul",
+        "MatMul",
+    ]
 )
 
 RULES: dict[str, Rule] = {
@@ -257,7 +301,6 @@ RULES: dict[str, Rule] = {
     "ThresholdedRelu": _alpha(alpha=1.0), "HardSigmoid": _alpha(alpha=0.2, beta=0.5),
     "Selu": _alpha(alpha=1.67326319217681884765625, gamma=1.05070102214813232421875),
 }  # fmt: skip
-RULES |= {f"Reduce{kind}": _reduce for kind in (
-    "Mean", "Sum", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp")}  # fmt: skip
+RULES |= dict.fromkeys((op for op in REDUCE if op.startswith("Reduce")), _reduce)
 
 __all__ = ["PLAIN", "RULES", "make_units"]

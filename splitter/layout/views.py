@@ -18,7 +18,7 @@ Atoms = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Source atoms have lengths `sizes` in the source's own order; `order` is their target order."""
+    """`sizes`: lengths of the source's atoms in its own order; `order`: their order in target."""
 
     sizes: Atoms
     order: Atoms
@@ -126,9 +126,7 @@ class Steps:
 MAX_RANK = 4  # higher ranks run in few TFLite kernels and on no NPU known here
 
 
-def steps(
-    sizes: Atoms, have: Atoms, want: Atoms, source: Shape, target: Shape
-) -> Steps:
+def steps(sizes: Atoms, have: Atoms, want: Atoms, source: Shape, target: Shape) -> Steps:
     """From atoms stored as `have` in a tensor of shape `source` to `want` in `target`.
 
     Fewest reshapes wins, then the lowest rank of the Transpose; ranks over MAX_RANK only if needed.
@@ -146,9 +144,7 @@ def steps(
     best = min(options, key=lambda o: _cost(o, source, target))
     before, perm = best
     after = tuple(before[axis] for axis in perm)
-    return Steps(
-        None if before == source else before, perm, None if after == target else target
-    )
+    return Steps(None if before == source else before, perm, None if after == target else target)
 
 
 def _cost(option: tuple[Shape, Perm], source: Shape, target: Shape) -> tuple[bool, int, int]:

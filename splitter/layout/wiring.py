@@ -68,7 +68,7 @@ class Wiring:
     def wants(self, edge: Edge, labels: dict[Node, Perm]) -> tuple[Atoms, ...]:
         """The orders the input can take: the plain one first, then what an attr can express."""
         plain = self.target_perm(edge, labels)
-        perms = (plain,)
+        perms: tuple[Perm, ...] = (plain,)
         if edge.consumer is not None:
             perms += self.ports[edge.consumer].alternatives(edge.index, plain)
         return tuple(stored(edge.want_groups, perm) for perm in perms)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-
 from splitter.draft import Draft
 from splitter.graph import Value
 from splitter.model import Model
@@ -21,15 +20,20 @@ from splitter.normalize.canonical import canonicalize
 from splitter.normalize.center_residual import center_residual
 from splitter.normalize.concats import hoist_concats
 from splitter.normalize.dedupe import dedupe
+from splitter.normalize.einsum import expand_einsum
 from splitter.normalize.exchange import to_draft, to_proto
 from splitter.normalize.fold import fold_constants, require_static
 from splitter.normalize.gemm import split_gemm
+from splitter.normalize.nan_guards import drop_nan_guards
 from splitter.normalize.noops import remove_noops
 from splitter.normalize.norm_affine import fold_norm_affine
 from splitter.normalize.norms import absorb_affine, fuse_norms
+from splitter.normalize.one_dimension import lift_one_dimension
+from splitter.normalize.pads import fold_pads
 from splitter.normalize.scale_weights import scale_weights
 from splitter.normalize.selection import gather_rows
 from splitter.normalize.slices import push_slices, slice_gathers
+from splitter.normalize.standard import standardize
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +46,27 @@ class Pass:
 
 PASSES: tuple[Pass, ...] = (
     Pass(canonicalize, "first: every other pass knows one form of each operator"),
-    Pass(fold_constants, "shapes are known from here on; If branches and Shape chains are gone"),
+    Pass(
+        fold_constants,
+        "shapes are known from here on; If branches and Shape chains are gone",
+    ),
+    Pass(standardize, "needs ranks; contrib operators have no inference of their own"),
+    Pass(fold_constants, "types of what standardize wrote"),
     Pass(require_static, "what is still dynamic is the user's to change"),
+    Pass(expand_einsum, "needs static shapes; its products are fused like any other"),
+    Pass(lift_one_dimension, "before weights are scaled: one rank of convolution weights"),
     Pass(remove_noops, "fewer patterns for the fusions; all changes of shape are Reshape"),
+    Pass(drop_nan_guards, "a mask is still a constant beside its Softmax"),
     Pass(simplify_arithmetic, "fusions see Mul and Add only, where Div, Sub and Pow were"),
     Pass(dedupe, "a value computed twice hides that a pattern has one source"),
     Pass(fuse_activations, "before constants are merged into what stands around a Gelu"),
-    Pass(fuse_norms, "before scales move: the pattern needs its epsilon and mean untouched"),
+    Pass(
+        fuse_norms,
+        "before scales move: the pattern needs its epsilon and mean untouched",
+    ),
     Pass(split_gemm, "one form of matrix product for all that follows"),
     Pass(split_batch_norm, "as Mul and Add, which the next passes fold"),
+    Pass(fold_pads, "any time after shapes; before layout sees a Pad it need not move"),
     Pass(slice_gathers, "so that push_slices and layout see one form"),
     Pass(push_slices, "constants under slices fold"),
     Pass(fold_constants, "what push_slices made constant, and copies of it"),
@@ -59,9 +75,18 @@ PASSES: tuple[Pass, ...] = (
     Pass(remove_noops, "again: slices of everything, reshapes in a row"),
     Pass(absorb_affine, "before norm_affine: scale and bias are then in the norm"),
     Pass(merge_constants, "one constant a chain, so that one fold takes it all"),
-    Pass(scale_weights, "needs biases beside their MatMul, which split_gemm and noops give"),
-    Pass(fold_norm_affine, "norms without scale and bias have mean zero, which centering uses"),
-    Pass(center_residual, "after all scales are in the weights: it changes their outputs' mean"),
+    Pass(
+        scale_weights,
+        "needs biases beside their MatMul, which split_gemm and noops give",
+    ),
+    Pass(
+        fold_norm_affine,
+        "norms without scale and bias have mean zero, which centering uses",
+    ),
+    Pass(
+        center_residual,
+        "after all scales are in the weights: it changes their outputs' mean",
+    ),
     Pass(dedupe, "again: folding made equal nodes equal in form"),
     Pass(remove_noops, "leaves no Identity but at outputs"),
 )

@@ -105,7 +105,8 @@ def _match(draft: Draft, source: str, seed: Node) -> tuple[Node, list[Node], str
 
 def _region(draft: Draft, source: str) -> Iterator[Node]:
     """Elementwise nodes after source, breadth first, to a small depth."""
-    layer, seen = [source], set()
+    layer: list[str] = [source]
+    seen: set[Node] = set()
     for _ in range(DEPTH + 3):
         following: list[str] = []
         for value in layer:
@@ -164,18 +165,19 @@ def _closed(draft: Draft, last: Node, needed: set[Node]) -> bool:
 def _clip(inputs: list[Array], node: Node, draft: Draft) -> Array:
     low = draft.scalar(node.input(1)) if node.input(1) else None
     high = draft.scalar(node.input(2)) if node.input(2) else None
-    return np.clip(inputs[0], -np.inf if low is None else low, np.inf if high is None else high)
+    low, high = -np.inf if low is None else low, np.inf if high is None else high
+    return np.asarray(np.clip(inputs[0], low, high))
 
 
 def _hard_sigmoid(inputs: list[Array], node: Node, draft: Draft) -> Array:
     alpha, beta = node.attrs.get("alpha", 0.2), node.attrs.get("beta", 0.5)
-    return np.clip(inputs[0] * alpha + beta, 0, 1)
+    return np.asarray(np.clip(inputs[0] * alpha + beta, 0, 1))
 
 
 _FUNCTIONS: dict[str, Function] = {
     "Add": lambda v, n, d: v[0] + v[1], "Sub": lambda v, n, d: v[0] - v[1],
     "Mul": lambda v, n, d: v[0] * v[1], "Div": lambda v, n, d: v[0] / v[1],
-    "Pow": lambda v, n, d: np.sign(v[0]) * np.abs(v[0]) ** v[1] if np.all(v[1] == 3) else v[0] ** v[1],
+    "Pow": lambda v, n, d: np.power(v[0], v[1]),
     "Erf": lambda v, n, d: _erf(v[0]), "Tanh": lambda v, n, d: np.tanh(v[0]),
     "Relu": lambda v, n, d: np.maximum(v[0], 0), "Clip": _clip, "HardSigmoid": _hard_sigmoid,
     "Exp": lambda v, n, d: np.exp(v[0]), "Log": lambda v, n, d: np.log(v[0]),

@@ -119,7 +119,10 @@ def _mean(draft: Draft, node: Node) -> None:
         draft.bypass(node, node.inputs[0])
         return
     total = draft.name(f"{out}/sum")
-    add = draft.add(Node("Sum", list(node.inputs), [total], {}, total, sources=node.sources), [known])
+    add = draft.add(
+        Node("Sum", list(node.inputs), [total], {}, total, sources=node.sources),
+        [known],
+    )
     share = draft.constant_of(np.asarray(1.0 / count, known.dtype), f"{out}/share")
     node.op = "Mul"
     draft.set_inputs(node, [total, share])

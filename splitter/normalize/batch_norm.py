@@ -33,7 +33,17 @@ def _rewrite(draft: Draft, node: Node) -> None:
     ]
     scaled = draft.name(f"{out}/scaled")
     draft.add(
-        Node("Mul", [source, names[0]], [scaled], {}, f"{node.name}/factor", sources=node.sources),
+        Node(
+            "Mul",
+            [source, names[0]],
+            [scaled],
+            {},
+            f"{node.name}/factor",
+            sources=node.sources,
+        ),
         [known],
     )
-    draft.add(Node("Add", [scaled, names[1]], [out], {}, node.name, sources=node.sources), [known])
+    draft.add(
+        Node("Add", [scaled, names[1]], [out], {}, node.name, sources=node.sources),
+        [known],
+    )

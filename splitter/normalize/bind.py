@@ -14,7 +14,9 @@ def bind_shapes(
     draft: Draft, proto: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]
 ) -> None:
     """Set the shapes of the inputs. Errors: unknown name, clash with the file, a free axis left."""
-    free = {v.name: _dims(v) for v in proto.graph.input if v.name in draft.inputs}
+    free: dict[str, list[int | str] | None] = {
+        v.name: _dims(v) for v in proto.graph.input if v.name in draft.inputs
+    }
     problems: list[str] = []
     hints: list[str] = []
     for name, shape in shapes.items():
@@ -37,14 +39,14 @@ def bind_shapes(
         hints.append(f"--shape {name}={_example(dims)}")
     if problems:
         raise SplitterError(
-            "shapes must be static: " + "; ".join(problems), hint=" ".join(dict.fromkeys(hints))
+            "shapes must be static: " + "; ".join(problems),
+            hint=" ".join(dict.fromkeys(hints)),
         )
     for name in draft.inputs:
         known = draft.types.get(name)
         if known is None:
             raise SplitterError("the input is not a tensor", where=name, hint="give a tensor model")
-        dims = shapes.get(name) or known.shape
-        draft.types[name] = Type(known.dtype, tuple(dims or ()))
+        draft.types[name] = Type(known.dtype, tuple(shapes.get(name, known.shape or ())))
     for name in draft.outputs:
         draft.types.pop(name, None)
 

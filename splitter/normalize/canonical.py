@@ -149,9 +149,11 @@ def _group_norm(draft: Draft, node: Node, opset: int) -> None:
     groups = node.attrs["num_groups"]
     for index in (1, 2):
         data = draft.constants.get(node.inputs[index])
-        channels = (draft.types[node.inputs[0]].shape or (None, None))[1] if (
-            node.inputs[0] in draft.types
-        ) else None
+        channels = (
+            (draft.types[node.inputs[0]].shape or (None, None))[1]
+            if (node.inputs[0] in draft.types)
+            else None
+        )
         if data is None or channels is None:
             raise SplitterError(
                 "GroupNormalization before opset 21 with computed scale",
@@ -183,7 +185,9 @@ def _legacy_broadcast(draft: Draft, node: Node, opset: int) -> None:
     left, right = draft.rank(node.inputs[0]), draft.constants.get(node.inputs[1])
     if right is None or left is None:
         raise SplitterError(
-            "broadcasting with an axis (opset 1 to 6)", where=node.name, hint="export with opset 17"
+            "broadcasting with an axis (opset 1 to 6)",
+            where=node.name,
+            hint="export with opset 17",
         )
     tail = left - (axis % left) - right.ndim
     data = right.reshape(right.shape + (1,) * tail)

@@ -59,7 +59,10 @@ def _flood(draft: Draft, start: Spot) -> _Stream:
             stream.broken = True
         if stream.broken:
             return stream
-        for spot in (*_behind(draft, stream, value, axis), *_ahead(draft, stream, value, axis)):
+        for spot in (
+            *_behind(draft, stream, value, axis),
+            *_ahead(draft, stream, value, axis),
+        ):
             if spot[0] not in stream.spots:
                 queue.append(spot)
             elif stream.spots[spot[0]] != spot[1]:
@@ -191,9 +194,7 @@ def _along(draft: Draft, node: Node, axis: int) -> list[tuple[int, str, int]] | 
     return [(0, node.inputs[0], where)]
 
 
-def _gather(
-    draft: Draft, node: Node, axis: int, rank: int
-) -> list[tuple[int, str, int]] | None:
+def _gather(draft: Draft, node: Node, axis: int, rank: int) -> list[tuple[int, str, int]] | None:
     index_rank = draft.rank(node.inputs[1])
     along = node.attrs.get("axis", 0) % rank
     if index_rank is None or along <= axis < along + index_rank:

@@ -76,8 +76,10 @@ def _keeps(draft: Draft, node: Node, axis: int) -> bool:
     steps = draft.ints(node.input(4)) if node.input(4) else [1]
     bounds = [node.input(i) in draft.constants for i in (1, 2)]
     size = np.prod(after, dtype=np.int64) * KEPT
-    return all(bounds) and steps == [1] * len(steps or []) and bool(
-        size >= np.prod(before, dtype=np.int64)
+    return (
+        all(bounds)
+        and steps == [1] * len(steps or [])
+        and bool(size >= np.prod(before, dtype=np.int64))
     )
 
 
@@ -115,4 +117,7 @@ def _move(
     concat.inputs, concat.outputs, concat.attrs = values, [inner], {"axis": where}
     draft.add(concat, [joined_type])
     attrs = {} if first.op == "Reshape" else dict(first.attrs)
-    draft.add(Node(first.op, [inner, *rest], [out], attrs, first.name, sources=sources), [known])
+    draft.add(
+        Node(first.op, [inner, *rest], [out], attrs, first.name, sources=sources),
+        [known],
+    )

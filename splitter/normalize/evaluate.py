@@ -6,19 +6,26 @@ Its session costs about a millisecond, so the operators that exporters use by th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 from splitter.draft import Draft, Node
 from splitter.normalize.exchange import elem_type, node_proto
 
 Array = NDArray[Any]
 Attrs = dict[str, Any]
+
+_REFUSED = (
+    failures.Fail, failures.InvalidArgument, failures.InvalidGraph, failures.NotImplemented,
+    failures.RuntimeException, ValueError,
+)  # fmt: skip
+"""What ONNX Runtime raises for a node it cannot compute; they share no base class."""
 
 NEVER = {
     "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial",
@@ -46,32 +53,31 @@ def _run(draft: Draft, node: Node) -> list[Array] | None:
              for n, a in feeds.items()]  # fmt: skip
     results = [onnx.ValueInfoProto(name=n) for n in outputs]
     graph = onnx.helper.make_graph([node_proto(node)], "one", infos, results)
-    imports = [onnx.helper.make_opsetid(d, v) for d, v in {**draft.domains, "": draft.opset}.items()]
+    imports = [
+        onnx.helper.make_opsetid(d, v) for d, v in {**draft.domains, "": draft.opset}.items()
+    ]
     model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=10)
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = ort.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
-        values = dict(zip(outputs, session.run(outputs, feeds), strict=True))
-    except (RuntimeError, ValueError, NotImplementedError):
-        return None
-    except tuple(_runtime_errors()):
+        values = dict(zip(outputs, session(model).run(outputs, feeds), strict=True))
+    except _REFUSED:
         return None
     return [np.asarray(values[n]) if n else np.zeros(0) for n in node.outputs]
 
 
-def _runtime_errors() -> Sequence[type[BaseException]]:
-    from onnxruntime.capi import onnxruntime_pybind11_state as state
+def session(model: onnx.ModelProto) -> ort.InferenceSession:
+    """A session of ONNX Runtime that computes the graph as it is written, on one thread."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return ort.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
 
-    return (state.Fail, state.InvalidArgument, state.InvalidGraph, state.NotImplemented,
-            state.RuntimeException, state.NoSuchFile)  # fmt: skip
 
-
-def _binary(function: Callable[[Array, Array], Any]) -> Callable[[list[Any], Attrs], Any]:
+def _binary(
+    function: Callable[[Array, Array], Any],
+) -> Callable[[list[Any], Attrs], Any]:
     def compute(inputs: list[Any], _: Attrs) -> Any:
         with np.errstate(all="ignore"):
             return np.asarray(function(inputs[0], inputs[1]))
@@ -89,7 +95,7 @@ def _unary(function: Callable[[Array], Any]) -> Callable[[list[Any], Attrs], Any
 
 def _div(a: Array, b: Array) -> Array:
     if np.issubdtype(a.dtype, np.integer):
-        return (np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))).astype(a.dtype)
+        return np.asarray(np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b)), a.dtype)
     return np.asarray(a / b)
 
 
@@ -110,7 +116,7 @@ def _slice(inputs: list[Any], _: Attrs) -> Any:
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         stop = None if step < 0 and end <= -data.shape[axis] - 1 else int(end)
         index[int(axis)] = slice(int(start), stop, int(step))
-    return data[tuple(index)]
+    return np.asarray(data[tuple(index)])
 
 
 def _reshape(inputs: list[Any], attrs: Attrs) -> Any:
@@ -166,8 +172,20 @@ def _range(inputs: list[Any], _: Attrs) -> Any:
     return (start + np.arange(count, dtype=inputs[0].dtype) * delta).astype(inputs[0].dtype)
 
 
-_PLAIN = {elem_type(name) for name in (
-    "float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")}  # fmt: skip
+_PLAIN = {
+    elem_type(name)
+    for name in (
+        "float32",
+        "float64",
+        "float16",
+        "int64",
+        "int32",
+        "int16",
+        "int8",
+        "uint8",
+        "bool",
+    )
+}
 
 _DIRECT: dict[str, Callable[[list[Any], Attrs], Any]] = {
     "Add": _binary(np.add), "Sub": _binary(np.subtract), "Mul": _binary(np.multiply),

@@ -62,7 +62,8 @@ def type_of(proto: onnx.TypeProto) -> Type:
     if not tensor.HasField("shape"):
         return Type(dtype, None)
     return Type(
-        dtype, tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)
+        dtype,
+        tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim),
     )
 
 
@@ -84,7 +85,11 @@ def type_proto(known: Type) -> onnx.TypeProto:
 def node_proto(node: Node) -> onnx.NodeProto:
     """The node without its marks and sources."""
     proto = onnx.NodeProto(
-        op_type=node.op, domain=node.domain, name=node.name, input=node.inputs, output=node.outputs
+        op_type=node.op,
+        domain=node.domain,
+        name=node.name,
+        input=node.inputs,
+        output=node.outputs,
     )
     for key, value in node.attrs.items():
         proto.attribute.append(_attribute(key, value))

@@ -37,7 +37,8 @@ def fold_constants(draft: Draft) -> None:
             continue
         if node.op == "If" and (condition := draft.scalar(node.inputs[0])) is not None:
             _inline_branch(draft, node, bool(condition))
-            return fold_constants(draft)
+            fold_constants(draft)
+            return
         if not _fold(draft, node):
             infer(draft, node)
     draft.prune()
@@ -60,7 +61,9 @@ def infer(draft: Draft, node: Node) -> None:
                 data[name] = tensor_proto(constant, name)
         elif known is not None and known.dtype:
             types[name] = type_proto(known)
-    imports = [onnx.helper.make_opsetid(d, v) for d, v in {**draft.domains, "": draft.opset}.items()]
+    imports = [
+        onnx.helper.make_opsetid(d, v) for d, v in {**draft.domains, "": draft.opset}.items()
+    ]
     try:
         found = shape_inference.infer_node_outputs(
             schema, node_proto(node), types, data, opset_imports=imports

@@ -16,7 +16,10 @@ def split_gemm(draft: Draft) -> None:
 
 def _rewrite(draft: Draft, node: Node) -> None:
     left, right, bias = node.inputs[0], node.inputs[1], node.input(2)
-    alpha, beta = float(node.attrs.get("alpha", 1.0)), float(node.attrs.get("beta", 1.0))
+    alpha, beta = (
+        float(node.attrs.get("alpha", 1.0)),
+        float(node.attrs.get("beta", 1.0)),
+    )
     out, known = node.outputs[0], draft.types[node.outputs[0]]
     draft.remove(node)
     left = _operand(draft, left, bool(node.attrs.get("transA", 0)), 1.0, node)
@@ -26,7 +29,10 @@ def _rewrite(draft: Draft, node: Node) -> None:
         product = draft.name(f"{out}/product")
     else:
         bias, product = "", out
-    draft.add(Node("MatMul", [left, right], [product], {}, node.name, sources=node.sources), [known])
+    draft.add(
+        Node("MatMul", [left, right], [product], {}, node.name, sources=node.sources),
+        [known],
+    )
     if bias:
         name = f"{node.name}/bias"
         draft.add(Node("Add", [product, bias], [out], {}, name, sources=node.sources), [known])

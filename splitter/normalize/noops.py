@@ -88,7 +88,7 @@ def _one_input(draft: Draft, node: Node) -> bool:
 
 
 def _same_resize(draft: Draft, node: Node) -> bool:
-    """Equal sizes with scales of 1 sample each point at itself, in every coordinate mode but one."""
+    """Equal sizes with scales of 1 sample each point at itself, in all coordinate modes but one."""
     mode = node.attrs.get("coordinate_transformation_mode", "half_pixel")
     scales = draft.constant(node.input(2)) if node.input(2) else None
     exact = scales is None or scales.size == 0 or bool(np.all(scales == 1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from splitter.draft import Draft, Node
+from splitter.draft import Array, Draft, Node
 from splitter.normalize.arithmetic import constant_side
 
 PASSES_THROUGH = frozenset(("Reshape", "Transpose", "Slice"))
@@ -83,13 +83,16 @@ def _keeps_last(draft: Draft, node: Node) -> bool:
     return True
 
 
-def _shift(draft: Draft, matmul: Node, vector: np.ndarray) -> None:  # type: ignore[type-arg]
+def _shift(draft: Draft, matmul: Node, vector: Array) -> None:
     """Add a vector to the product: into its bias when that is all that reads it, else an Add."""
     add = draft.only_user(matmul.outputs[0])
     side = constant_side(draft, add) if add is not None and add.op == "Add" else None
     dtype = draft.constants[matmul.inputs[1]].dtype
-    if add is not None and side is not None and side[1].size in (1, len(vector)) and (
-        side[1].shape[-1:] in ((), (1,), (len(vector),))
+    if (
+        add is not None
+        and side is not None
+        and side[1].size in (1, len(vector))
+        and (side[1].shape[-1:] in ((), (1,), (len(vector),)))
     ):
         index, data = side
         new = np.broadcast_to(data.reshape(-1), vector.shape).astype(np.float64) + vector
@@ -105,6 +108,13 @@ def _shift(draft: Draft, matmul: Node, vector: np.ndarray) -> None:  # type: ign
     draft.add(matmul, [known])
     bias = draft.constant_of(vector.astype(dtype), f"{matmul.name}/bias")
     draft.add(
-        Node("Add", [product, bias], [out], {}, f"{matmul.name}/bias", sources=matmul.sources),
+        Node(
+            "Add",
+            [product, bias],
+            [out],
+            {},
+            f"{matmul.name}/bias",
+            sources=matmul.sources,
+        ),
         [known],
     )

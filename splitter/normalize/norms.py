@@ -1,7 +1,8 @@
 """Decomposed normalizations -> LayerNormalization and RMSNormalization, and their affine part.
 
-The core is matched from the mean of squares outwards: x - mean(x), its square's mean, plus epsilon,
-square root, divided. One axis that is not the last one gets Transposes around (layout removes them).
+The core is matched from the mean of squares outwards: x - mean(x), its square's mean, plus
+epsilon, square root, divided. One axis that is not the last gets Transposes around, which layout
+removes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from splitter.draft import Draft, Node, Type
+from splitter.draft import Array, Draft, Node, Type
 from splitter.normalize.arithmetic import constant_side
 
 
@@ -66,7 +67,12 @@ def _match(draft: Draft, mean: Node) -> _Core | None:
     if not center:
         source = square.inputs[0]
     return _Core(
-        source, axes_set, float(side[1].reshape(-1)[0]), tail[-1], (*center, *inner), bool(center)
+        source,
+        axes_set,
+        float(side[1].reshape(-1)[0]),
+        tail[-1],
+        (*center, *inner),
+        bool(center),
     )
 
 
@@ -135,7 +141,8 @@ def _rewrite(draft: Draft, core: _Core) -> None:
 
 def _absorb(draft: Draft, norm: Node) -> bool:
     """Move one following Mul or Add into the norm; a Transpose may stand between."""
-    value, perm = norm.outputs[0], None
+    value: str = norm.outputs[0]
+    perm: list[int] | None = None
     user = draft.only_user(value)
     shape = draft.shape(value)
     if user is None or shape is None:
@@ -154,7 +161,7 @@ def _absorb(draft: Draft, norm: Node) -> bool:
     if perm is not None:
         data = data.transpose([perm.index(a) for a in range(len(shape))])
     first = norm.attrs.get("axis", -1) % len(shape)
-    if any(d != 1 for d in data.shape[:first]):
+    if data.shape[:first] != (1,) * first:
         return False
     tail = shape[first:]
     data = np.broadcast_to(data.reshape(data.shape[first:]), tail)
@@ -164,7 +171,7 @@ def _absorb(draft: Draft, norm: Node) -> bool:
     return True
 
 
-def _set_affine(draft: Draft, norm: Node, data: np.ndarray, op: str) -> None:  # type: ignore[type-arg]
+def _set_affine(draft: Draft, norm: Node, data: Array, op: str) -> None:
     scale = draft.constant(norm.inputs[1])
     bias = draft.constant(norm.input(2)) if norm.input(2) else None
     assert scale is not None  # absorbed affines and exporters' weights are constant

@@ -1,8 +1,5 @@
 """Moves Slices towards the inputs, so that constants under them fold and work is not thrown away.
 
-Through Gather from a constant table, whose columns then have scales of their own in integers (box
-anchors: centers and sizes); a table whose rows are all equal needs no Gather.
-
 Through Concat along the same axis when the slice lies in one operand; through elementwise nodes
 with a constant when all that reads them are Slices (DINOv2: class token and patches are put
 together, positions added, and cut apart again; the class token is then a constant), or when the
@@ -23,16 +20,12 @@ def push_slices(draft: Draft) -> None:
         moved = False
         for node in draft.nodes:
             if node.op == "Slice" and not node.domain and draft.alive(node):
-                moved |= (
-                    _through_concat(draft, node)
-                    or _through_elementwise(draft, node)
-                    or _through_table(draft, node)
-                )
+                moved |= _through_concat(draft, node) or _through_elementwise(draft, node)
     draft.prune()
 
 
 def slice_gathers(draft: Draft) -> None:
-    """Gather by constant indices that follow each other is a Slice (and a Reshape for one index)."""
+    """Gather by constant indices in a row is a Slice (and a Reshape for a single index)."""
     for node in draft.nodes:
         if node.op == "Gather" and not node.domain and draft.alive(node):
             _slice_gather(draft, node)
@@ -59,7 +52,10 @@ def _slice_gather(draft: Draft, node: Node) -> None:
     if index.ndim == 0:
         want = draft.constant_of(np.asarray(target, np.int64), f"{node.name}/shape")
         name = f"{node.name}/squeeze"
-        draft.add(Node("Reshape", [value, want], [out], {}, name, sources=node.sources), [known])
+        draft.add(
+            Node("Reshape", [value, want], [out], {}, name, sources=node.sources),
+            [known],
+        )
 
 
 def _ranges(draft: Draft, node: Node) -> dict[int, tuple[int, int]] | None:
@@ -101,34 +97,6 @@ def _through_concat(draft: Draft, node: Node) -> bool:
     return False
 
 
-def _through_table(draft: Draft, node: Node) -> bool:
-    """Slice(Gather(table, index)) -> Gather(Slice(table), index), when the axes differ."""
-    gather, ranges = draft.producer.get(node.inputs[0]), _ranges(draft, node)
-    if gather is None or gather.op != "Gather" or gather.domain or not ranges:
-        return False
-    table, index = draft.constant(gather.inputs[0]), draft.shape(gather.inputs[1])
-    if table is None or index is None:
-        return False
-    axis = gather.attrs.get("axis", 0) % table.ndim
-    for at, (start, stop) in ranges.items():
-        source = at if at < axis else at - len(index) + 1
-        if axis <= at < axis + len(index):
-            return False
-        table = np.take(table, range(start, stop), axis=source)
-    out, known = node.outputs[0], draft.types[node.outputs[0]]
-    sources = (*gather.sources, *node.sources)
-    first = np.take(table, [0], axis=axis)
-    if known.shape is not None and np.array_equal(table, np.broadcast_to(first, table.shape)):
-        rows = first.reshape(*table.shape[:axis], *(1 for _ in index), *table.shape[axis + 1 :])
-        draft.make_constant(node, {out: np.broadcast_to(rows, known.shape).copy()})
-        return True
-    draft.remove(node)
-    constant = draft.constant_of(np.ascontiguousarray(table), f"{gather.name}/columns")
-    inputs = [constant, gather.inputs[1]]
-    draft.add(Node("Gather", inputs, [out], {"axis": axis}, node.name, sources=sources), [known])
-    return True
-
-
 def _slice_of(draft: Draft, node: Node, value: str, ranges: dict[int, tuple[int, int]]) -> None:
     """Let the Slice read another value with other bounds; a Slice of everything goes."""
     shape = draft.shape(value) or ()
@@ -139,7 +107,11 @@ def _slice_of(draft: Draft, node: Node, value: str, ranges: dict[int, tuple[int,
 
 
 def _bounds(draft: Draft, stem: str, ranges: dict[int, tuple[int, int]]) -> list[str]:
-    columns = [[r[0] for r in ranges.values()], [r[1] for r in ranges.values()], list(ranges)]
+    columns = [
+        [r[0] for r in ranges.values()],
+        [r[1] for r in ranges.values()],
+        list(ranges),
+    ]
     return [
         draft.constant_of(np.asarray(values, np.int64), f"{stem}/{what}")
         for values, what in zip(columns, ("starts", "ends", "axes"), strict=True)
@@ -195,8 +167,10 @@ def _reaches_constant(draft: Draft, value: str) -> bool:
         if side is None:
             return False
         maker = draft.producer.get(maker.inputs[1 - side[0]])
-    return maker is not None and maker.op == "Concat" and any(
-        draft.constant(v) is not None for v in maker.inputs
+    return (
+        maker is not None
+        and maker.op == "Concat"
+        and any(draft.constant(v) is not None for v in maker.inputs)
     )
 
 
