@@ -81,7 +81,7 @@ def run(options: Options, progress: Progress) -> Result:
     float_file = write(lite)
     progress.stage("calibrate")
     batches = samples.calibration.batches(model.inputs)
-    ranges = calibrate(lite, batches, threads=options.threads, progress=progress.step)
+    ranges = calibrate(lite, batches, threads=1, progress=progress.step)
     progress.stage("quantize")
     wide = wide_tensors(lite, options.int16, npu=on_npu)
     whole = quantize(lite, ranges, npu=on_npu, demands=demands_of(target), int16=wide)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -47,25 +48,30 @@ def runs(
     """One `Run` for each sample. folder: an unpacked bundle. outputs: the model's, static shapes.
 
     Inner values are added where a part hands on a value of the ONNX file, as it is stored there.
+    The forms run side by side, a thread each, `threads` of them at a time: two threads in one
+    interpreter wait for each other and are slower than one when anything else runs.
     """
-    settings = Settings(threads=threads)
+    settings = Settings(threads=1)
     parts = Runner(Bundle(folder), settings)
     whole = Runner(Bundle(folder, unsplit=True), settings)
     inner = inner_values(original, parts.bundle)
     names = [value.name for value in outputs]
-    reference = OnnxRunner(original.proto, [*names, *inner], threads=threads)
-    floats = FloatFile(float_file, outputs, threads=threads)
-    for index, sample in enumerate(samples):
-        step(index, len(samples))
-        stitched = parts.run(sample, keep_raw=True)
-        expected, integer = reference.run(sample), dict(whole.run(sample).outputs)
-        for name, tensor in inner.items():
-            raw = stitched.raw[f"boundary/{name}"][0]
-            if raw.shape == expected[name].shape:
-                integer[name] = dequantize(raw, tensor, expected[name].dtype.name)
-            else:  # the parts store it in another layout
-                del expected[name]
-        yield Run(expected, integer, stitched.outputs, floats.run(sample))
+    reference = OnnxRunner(original.proto, [*names, *inner], threads=1)
+    floats = FloatFile(float_file, outputs)
+    with ThreadPoolExecutor(threads) as pool:
+        for index, sample in enumerate(samples):
+            step(index, len(samples))
+            made = pool.submit(parts.run, sample, keep_raw=True)
+            one, other = pool.submit(whole.run, sample), pool.submit(floats.run, sample)
+            expected = pool.submit(reference.run, sample).result()
+            integer = dict(one.result().outputs)
+            for name, tensor in inner.items():
+                raw = made.result().raw[f"boundary/{name}"][0]
+                if raw.shape == expected[name].shape:
+                    integer[name] = dequantize(raw, tensor, expected[name].dtype.name)
+                else:  # the parts store it in another layout
+                    del expected[name]
+            yield Run(expected, integer, made.result().outputs, other.result())
 
 
 def inner_values(original: Model, bundle: Bundle) -> dict[str, Tensor]:
@@ -84,8 +90,8 @@ def inner_values(original: Model, bundle: Bundle) -> dict[str, Tensor]:
 class FloatFile:
     """The whole float graph, its outputs in the ONNX types."""
 
-    def __init__(self, data: bytes, outputs: Sequence[Value], *, threads: int) -> None:
-        self._interpreter = Interpreter(data, threads=threads)
+    def __init__(self, data: bytes, outputs: Sequence[Value]) -> None:
+        self._interpreter = Interpreter(data)
         self._outputs = outputs
 
     def run(self, sample: Arrays) -> dict[str, Array]:
