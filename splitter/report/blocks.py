@@ -92,8 +92,8 @@ def _merged(
         if held is None:
             held = (path, run)
             continue
-        short = len(run) < SMALLEST or len(held[1]) < SMALLEST
-        if path == held[0] or (short and len(held[1]) + len(run) <= LARGEST):
+        short = len(run) < SMALLEST or len(held[1]) < SMALLEST or path == held[0]
+        if short and len(held[1]) + len(run) <= LARGEST:
             held = (held[0] if len(held[1]) >= len(run) else path, held[1] + run)
             continue
         yield held
