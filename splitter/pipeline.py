@@ -27,6 +27,7 @@ from splitter.progress import Progress
 from splitter.quantize import calibrate, quantize
 from splitter.quantize.demands import demands_of
 from splitter.rehearse import runs, unpacked
+from splitter.report import ReportData, Summary, report_files, summarize, to_json, to_text
 from splitter.support import judge
 from splitter.targets import load_target
 from splitter.tflite.write import write
@@ -41,17 +42,19 @@ class Result:
     plan: Plan
     manifest: Manifest
     comparison: Comparison
+    summary: Summary
 
     @property
     def trusted(self) -> bool:
         return self.comparison.verdict.passed
 
-    def text(self) -> str:
-        parts = [f"{part.file}: {part.operators} operators" for part in self.manifest.parts]
-        return "\n".join([*parts, self.comparison.verdict.line])
+    def text(self, *, color: bool = False, width: int = 100) -> str:
+        """For the terminal."""
+        return to_text(self.summary, color=color, width=width)
 
     def to_json(self) -> str:
-        return json.dumps({"trusted": self.trusted, "plan": self.plan.name})
+        """The text of report.json."""
+        return to_json(self.summary)
 
 
 def run(options: Options, progress: Progress) -> Result:
@@ -65,7 +68,7 @@ def run(options: Options, progress: Progress) -> Result:
     model = normalize(original, shapes=options.shapes)
     progress.stage("samples")
     samples = read_samples(options, model.inputs)
-    task = find_task(model.outputs, asked=options.task, classes=class_count(samples))
+    task = find_task(model.outputs, asked=options.task, classes=len(class_names(samples)))
     progress.stage("layout")
     graph = layout(model)
     progress.stage("support")
@@ -81,7 +84,7 @@ def run(options: Options, progress: Progress) -> Result:
     float_file = write(lite)
     progress.stage("calibrate")
     batches = samples.calibration.batches(model.inputs)
-    ranges = calibrate(lite, batches, threads=1, progress=progress.step)
+    ranges = calibrate(lite, batches, threads=options.threads, progress=progress.step)
     progress.stage("quantize")
     wide = wide_tensors(lite, options.int16, npu=on_npu)
     whole = quantize(lite, ranges, npu=on_npu, demands=demands_of(target), int16=wide)
@@ -125,13 +128,27 @@ def run(options: Options, progress: Progress) -> Result:
             sizes=samples.validation.sizes,
         )
     progress.stage("report")
-    write_bundle(options.out, files)
-    return Result(plan=chosen, manifest=manifest, comparison=comparison)
+    data = ReportData(
+        manifest=manifest,
+        target=target,
+        graph=graph,
+        support=support,
+        candidates=candidates,
+        whole=whole,
+        parts=parts,
+        comparison=comparison,
+        pictures=samples.validation.images,
+        sizes=samples.validation.sizes,
+        class_names=class_names(samples),
+    )
+    summary = summarize(data)
+    write_bundle(options.out, {**files, **report_files(data, summary)})
+    return Result(plan=chosen, manifest=manifest, comparison=comparison, summary=summary)
 
 
-def class_count(samples: Division) -> int:
-    """How many classes the validation file names, 0 when it does not."""
-    return len(samples.validation.annotations.get("class_names", ()))
+def class_names(samples: Division) -> tuple[str, ...]:
+    """The classes that the validation file names, none when it does not."""
+    return tuple(str(name) for name in samples.validation.annotations.get("class_names", ()))
 
 
 def read_samples(options: Options, inputs: tuple[Value, ...]) -> Division:

@@ -7,7 +7,9 @@ inside lowerings are seen too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from queue import SimpleQueue
 
 import numpy as np
 
@@ -40,35 +42,54 @@ def calibrate(
 ) -> Ranges:
     """Ranges of every float tensor that is not constant.
 
-    samples: arrays by input name, each of the model's own shape.
+    samples: arrays by input name, each of the model's own shape. threads: samples that run side by
+    side, each in an interpreter of one thread; the result does not depend on it.
     """
     names = [
         name
         for name, tensor in graph.tensors.items()
         if tensor.dtype == "float32" and tensor.data is None
     ]
-    interpreter = Interpreter(write(graph), threads=threads, all_tensors=True)
-    lows = dict.fromkeys(names, np.inf)
-    highs = dict.fromkeys(names, -np.inf)
-    kept: dict[str, list[Array]] = {name: [] for name in names}
-    for index, sample in enumerate(samples):
+    model = write(graph)
+    workers = min(threads, len(samples)) or 1
+    free: SimpleQueue[Interpreter] = SimpleQueue()
+    for _ in range(workers):
+        free.put(Interpreter(model, threads=1, all_tensors=True))
+
+    def observe(sample: Mapping[str, Array]) -> dict[str, Range]:
+        interpreter = free.get()
         interpreter.run(sample)
-        for name in names:
-            flat = interpreter.tensor(name).reshape(-1)
-            if not flat.size:
-                continue
-            lows[name] = min(lows[name], float(flat.min()))
-            highs[name] = max(highs[name], float(flat.max()))
-            kept[name].append(subsample(flat))
-        progress(index + 1, len(samples))
-    return {
-        name: Range(lows[name], highs[name], np.concatenate(kept[name]))
-        for name in names
-        if kept[name]
-    }
+        seen = {name: range_of(interpreter.tensor(name)) for name in names}
+        free.put(interpreter)
+        return {name: entry for name, entry in seen.items() if entry.values.size}
+
+    observed = []
+    with ThreadPoolExecutor(workers) as pool:
+        for seen in pool.map(observe, samples):
+            observed.append(seen)
+            progress(len(observed), len(samples))
+    return {name: join([seen[name] for seen in observed]) for name in (observed or [{}])[0]}
+
+
+def range_of(array: Array) -> Range:
+    """Of one sample's tensor; an empty tensor has no extremes."""
+    flat = array.reshape(-1)
+    if not flat.size:
+        return Range(np.inf, -np.inf, flat)
+    return Range(float(flat.min()), float(flat.max()), subsample(flat))
+
+
+def join(ranges: Sequence[Range]) -> Range:
+    """Over all samples, in their order."""
+    return Range(
+        min(one.low for one in ranges),
+        max(one.high for one in ranges),
+        np.concatenate([one.values for one in ranges]),
+    )
 
 
 def subsample(flat: Array) -> Array:
     """At most KEPT values, evenly strided with an odd step so that no channel is always hit."""
     step = max(1, flat.size // KEPT) | 1
-    return flat[::step][: KEPT + 1].copy()
+    kept: Array = flat[::step][: KEPT + 1].copy()
+    return kept
