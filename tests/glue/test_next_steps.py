@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -73,8 +76,20 @@ def test_a_plan_on_the_cpu_has_no_converter_and_no_gate(bundle: Any) -> None:
 @pytest.mark.parametrize("name", targets())
 def test_every_target_that_comes_with_the_tool_has_next_steps(name: str, bundle: Any) -> None:
     text = next_steps(bundle.manifest, load_target(name))
-    assert "{" not in text
+    assert not re.search(r"\{[{%#]|\{(input|output)\}", text)
     assert "None" not in text
+
+
+def test_the_script_that_compares_two_recordings_runs(
+    bundle: Any, in_npz: Path, tmp_path: Path
+) -> None:
+    text = next_steps(bundle.manifest, load_target("imx95"))
+    (script,) = re.findall(r'python3 -c "\n(.*?)\n"\n', text, re.DOTALL)
+    for name in ("parts-raw.npz", "board-raw.npz"):
+        assert bundle.run(in_npz, "--raw", tmp_path / name).returncode == 0
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "boundary/turned: 0.0% differ, mean 0.00, most 0" in done.stdout
 
 
 def test_a_file_name_does_not_leave_its_place(bundle: Any) -> None:

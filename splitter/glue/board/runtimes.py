@@ -32,8 +32,8 @@ class Runtime:
     def open(self, path: Path, *, threads: int, xnnpack: bool, delegate: str) -> Any:
         """An interpreter with its tensors allocated.
 
-        Without xnnpack: the built-in kernels, so that XNNPACK takes no node from the delegate and
-        results do not depend on the machine. Raises BadInput when the file does not open.
+        Without xnnpack: the built-in kernels alone, so that XNNPACK takes no node from the delegate
+        and parts and whole are rounded alike. Raises BadInput when the file does not open.
         """
         kinds = self.resolver
         kernels = kinds.AUTO if xnnpack else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
