@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from splitter.calibration import Division, Samples, divide, read_calibration
