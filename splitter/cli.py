@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -200,8 +201,15 @@ def _run(options: Any, *, as_json: bool) -> int:
     else:
         with Terminal() as progress:
             result = pipeline.run(options, progress)
-    print(result.to_json() if as_json else result.text())
+    print(result.to_json() if as_json else _shown(result))
     return GOOD if result.trusted else FAILED
+
+
+def _shown(result: Any) -> str:
+    """The report for this terminal; no color into files and pipes, nor where NO_COLOR is set."""
+    columns = shutil.get_terminal_size((100, 24)).columns
+    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return str(result.text(color=color, width=min(columns, 120)))
 
 
 @tools.command("inspect")

@@ -53,7 +53,7 @@ class Result:
 
     def to_json(self) -> str:
         """The text of report.json."""
-        return to_json(self.summary)
+        return to_json(self.summary).rstrip()
 
 
 def run(options: Options, progress: Progress) -> Result:

@@ -55,8 +55,12 @@ class Ground:
     file: str
 
     def __str__(self) -> str:
-        met = ", ".join(self.actual)
-        return f"{self.rule} is {met}; taken: {self.limit}"
+        return f"{self.rule} is {self.met}; taken: {self.limit}"
+
+    @property
+    def met(self) -> str:
+        """The values met; a value may hold commas itself."""
+        return " / ".join(self.actual)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +167,19 @@ def group_cpu(placements: Sequence[Placement]) -> tuple[PlacementGroup, ...]:
         for (op, why, rules), members in table.items()
     ]
     return tuple(sorted(groups, key=lambda group: (-group.ms, group.op, group.why)))
+
+
+def shortened_grounds(grounds: Sequence[Ground], *, most: int = 3) -> str:
+    """One line: rules with the same limit and value named together, at most `most` of them."""
+    table: dict[tuple[str, str], list[str]] = {}
+    for ground in grounds:
+        table.setdefault((ground.limit, ground.met), []).append(ground.rule)
+    lines = [
+        f"{', '.join(rules)} {'is' if len(rules) == 1 else 'are'} {met} (taken: {limit})"
+        for (limit, met), rules in table.items()
+    ]
+    more = [f"and {len(lines) - most} more"] if len(lines) > most else []
+    return "; ".join([*lines[:most], *more])
 
 
 def _ground(rule: str, members: Sequence[Placement]) -> Ground:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from splitter.report import words
 from splitter.report.facts import decision_facts, precision_fact, stage_facts
-from splitter.report.placement import PlacementGroup
+from splitter.report.placement import PlacementGroup, shortened_grounds
 from splitter.report.summary import PartRow, Summary
 
 DEVICE_STYLE = {"npu": "green", "cpu": "yellow"}
@@ -124,7 +124,7 @@ def _refused(groups: Sequence[PlacementGroup]) -> Table:
     table.add_column(no_wrap=True, justify="right")
     table.add_column()
     for group in groups:
-        grounds = "; ".join(str(ground) for ground in group.grounds)
+        grounds = shortened_grounds(group.grounds)
         table.add_row(f"  {group.op} x {len(group.units)}", words.milliseconds(group.ms), grounds)
     return table
 
