@@ -83,14 +83,19 @@ def make_model() -> Model:
 
 
 def make_manifest(
-    parts: tuple[Part, ...], whole: LiteGraph, artifacts: Artifacts, *, random: bool = False
+    parts: tuple[Part, ...],
+    whole: LiteGraph,
+    artifacts: Artifacts,
+    *,
+    model: Model | None = None,
+    random: bool = False,
 ) -> Manifest:
     arrays = {"image": np.zeros((4, 3, 4), "float32"), "ids": np.zeros((4, 5), "int64")}
     return build_manifest(
         parts,
         whole,
         artifacts,
-        model=make_model(),
+        model=model or make_model(),
         target=load_target("imx95"),
         samples=Samples(arrays, "4 rows of calib.npz", random),
         options=Options(Path("nets/small.onnx"), "imx95", Path("out")),
@@ -102,6 +107,7 @@ class Made:
     """A bundle on disk and what it was made of."""
 
     folder: Path
+    model: Model
     whole: LiteGraph
     parts: tuple[Part, ...]
     artifacts: Artifacts
@@ -136,7 +142,7 @@ def make(folder: Path, *, random: bool = False) -> Made:
     artifacts = Artifacts((write(npu), write(cpu)), write(whole))
     manifest = make_manifest(parts, whole, artifacts, random=random)
     files = artifacts.files(["npu", "cpu"]) | glue_files(manifest, load_target("imx95"))
-    return Made(write_bundle(folder, files), whole, parts, artifacts, manifest, files)
+    return Made(write_bundle(folder, files), make_model(), whole, parts, artifacts, manifest, files)
 
 
 @pytest.fixture
