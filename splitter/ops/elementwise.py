@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from splitter.graph import Graph, Unit
-from splitter.ops.registry import Emitter, Lowering, Op, lite_dtype
+from splitter.ops.registry import NARROW, Emitter, Lowering, Op, lite_dtype
 
 ACTIVATED = {"ADD", "SUB", "MUL", "DIV"}
 """Operators whose TFLite form carries a fused activation."""
@@ -80,7 +80,10 @@ def emit_clip(e: Emitter, unit: Unit) -> None:
     """Clip with constant bounds: a RELU form where one exists, else MAXIMUM and MINIMUM."""
     low, high = unit.attrs.get("min"), unit.attrs.get("max")
     x = e.value(unit.inputs[0])
-    code = {(0.0, None): "RELU", (0.0, 6.0): "RELU6", (-1.0, 1.0): "RELU_N1_TO_1"}.get((low, high))
+    known: dict[tuple[float | None, float | None], str] = {
+        (0.0, None): "RELU", (0.0, 6.0): "RELU6", (-1.0, 1.0): "RELU_N1_TO_1",
+    }
+    code = known.get((low, high))
     if code and e.dtype(x) == "float32":
         e.finish(code, unit, [x])
         return
@@ -118,24 +121,96 @@ def emit_div(e: Emitter, unit: Unit) -> None:
 
 
 def emit_pow(e: Emitter, unit: Unit) -> None:
-    e.finish("POW", unit, [e.value(unit.inputs[0]), e.value(unit.inputs[1])])
+    """POW of one type on both sides; the result has the type of the base."""
+    base, exponent = (e.value(name) for name in unit.inputs)
+    types = {e.dtype(base), e.dtype(exponent)}
+    if len(types) == 1:
+        e.finish("POW", unit, [base, exponent])
+        return
+    result = e.dtype(base)
+    base, exponent = (_as_float(e, tensor) for tensor in (base, exponent))
+    if result == "float32":
+        e.finish("POW", unit, [base, exponent])
+    else:
+        e.finish("CAST", unit, [two(e, "POW", base, exponent)])
+
+
+def emit_square(e: Emitter, unit: Unit) -> None:
+    """x^2 and x^3 as products, which have integer kernels."""
+    x = e.value(unit.inputs[0])
+    factor = two(e, "MUL", x, x) if _exponent(e.graph, unit) == 3 else x
+    e.finish("MUL", unit, [factor, x], fused_activation_function="NONE")
+
+
+def _exponent(graph: Graph, unit: Unit) -> float | None:
+    """The one constant exponent, None when there is none."""
+    data = graph.constants.get(unit.inputs[1])
+    same = data is not None and data.size == 1
+    return float(data.reshape(-1)[0]) if same and data is not None else None
+
+
+def emit_root(e: Emitter, unit: Unit) -> None:
+    """x^0.5 and x^-0.5."""
+    code = "SQRT" if _exponent(e.graph, unit) == 0.5 else "RSQRT"
+    e.finish(code, unit, [e.value(unit.inputs[0])])
+
+
+def _as_float(e: Emitter, x: str) -> str:
+    if e.dtype(x) == "float32":
+        return x
+    return e.op("CAST", [x], e.shape(x), hint="float")
 
 
 def emit_cast(e: Emitter, unit: Unit) -> None:
+    """Between integers only a narrower type changes anything: its numbers wrap around."""
     source = e.value(unit.inputs[0])
-    target = lite_dtype(e.graph.values[unit.outputs[0]].dtype)
-    if e.dtype(source) == target:
+    wanted = e.graph.values[unit.outputs[0]].dtype
+    given = e.graph.values[unit.inputs[0]].dtype
+    target = lite_dtype(wanted)
+    if e.dtype(source) != target:
+        e.finish("CAST", unit, [source])
+    elif wanted in NARROW and given != wanted:
+        e.wrapped(source, wanted, out=unit.outputs[0])
+    else:
         e.reshape(source, e.shape(source), out=unit.outputs[0])
-        return
-    e.finish("CAST", unit, [source])
 
 
 def emit_where(e: Emitter, unit: Unit) -> None:
     e.finish("SELECT_V2", unit, [e.value(name) for name in unit.inputs])
 
 
-def _mod_applies(graph: Graph, unit: Unit) -> str | None:
-    return "Mod with fmod=1 has no TFLite operator" if unit.attrs.get("fmod", 0) else None
+def _power_of(*exponents: float) -> Callable[[Graph, Unit], str | None]:
+    def applies(graph: Graph, unit: Unit) -> str | None:
+        if lite_dtype(graph.values[unit.inputs[0]].dtype) != "float32":
+            return "it is not of floats"
+        if graph.shape(unit.inputs[0]) != graph.shape(unit.outputs[0]):
+            return "the exponent is broadcast"
+        return None if _exponent(graph, unit) in exponents else "another exponent"
+
+    return applies
+
+
+def emit_prelu(e: Emitter, unit: Unit) -> None:
+    """PRELU broadcasts its slope like numpy, up to rank 4."""
+    e.finish("PRELU", unit, [e.value(name) for name in unit.inputs])
+
+
+def emit_prelu_parts(e: Emitter, unit: Unit) -> None:
+    """max(x, 0) + slope * min(x, 0)."""
+    x, slope = (e.value(name) for name in unit.inputs)
+    zero = e.const(0, "zero", dtype=e.dtype(x))
+    low = two(e, "MUL", two(e, "MINIMUM", x, zero), slope)
+    high = two(e, "MAXIMUM", x, zero)
+    e.finish("ADD", unit, [high, low], fused_activation_function="NONE")
+
+
+def _prelu_kernel(graph: Graph, unit: Unit) -> str | None:
+    value = graph.values[unit.inputs[0]]
+    if lite_dtype(value.dtype) != "float32":
+        return "it is not of floats"
+    if len(graph.shape(unit.inputs[1])) > len(value.shape):
+        return "the slope has the higher rank"
+    return None if len(value.shape) <= 4 else f"rank {len(value.shape)}"
 
 
 OPS = (
@@ -169,7 +244,24 @@ OPS = (
     chain("Clip", emit_clip),
     chain("Div", emit_div, lowering="inverse"),
     chain("Reciprocal", emit_reciprocal),
-    chain("Pow", emit_pow),
+    Op(
+        "Pow",
+        (
+            Lowering("products", emit_square, applies=_power_of(2.0, 3.0)),
+            Lowering("root", emit_root, applies=_power_of(0.5, -0.5)),
+            Lowering("pow", emit_pow),
+        ),
+        commute="elementwise",
+    ),
+    Op(
+        "PRelu",
+        (
+            Lowering("prelu", emit_prelu, applies=_prelu_kernel),
+            Lowering("parts", emit_prelu_parts),
+        ),
+        commute="elementwise",
+    ),
     chain("Cast", emit_cast),
+    chain("CastLike", emit_cast),
     chain("Where", emit_where),
 )

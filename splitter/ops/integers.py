@@ -7,9 +7,7 @@ import numpy as np
 from splitter.graph import Graph, Unit
 from splitter.ops.elementwise import one, two
 from splitter.ops.functions import compare
-from splitter.ops.registry import Emitter, Lowering, Op
-
-NARROW = ("int8", "uint8", "int16", "uint16")
+from splitter.ops.registry import NARROW, Emitter, Lowering, Op
 
 
 def emit_mod(e: Emitter, unit: Unit) -> None:

@@ -81,9 +81,9 @@ class Axis:
         taps = first[:, None] + np.arange(int(np.ceil(2 * reach)) + 2)
         distance = (taps - x[:, None]) * stretch
         weights = hat(distance) if self.mode == "linear" else cubic(distance, self.cubic_coeff_a)
-        inside = (taps >= 0) & (taps < self.size)
+        if self.exclude_outside:
+            weights = weights * ((taps >= 0) & (taps < self.size))
         if self.exclude_outside or self.antialias:
-            weights = weights * inside
             weights = weights / weights.sum(axis=1, keepdims=True)
         result = np.zeros((self.out, self.size))
         rows = np.broadcast_to(np.arange(self.out)[:, None], taps.shape)

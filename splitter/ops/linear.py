@@ -40,7 +40,7 @@ def over_rows(
             fused_activation_function=activation, weights_format="DEFAULT", keep_num_dims=False,
         )
     y = fully_connected(e, flat, weight, bias, activation=activation)
-    return e.reshape(y, shape or (*leading, units), out=out)
+    return e.reshape(y, (*leading, units) if shape is None else shape, out=out)
 
 
 def emit_fully_connected(e: Emitter, unit: Unit) -> None:

@@ -15,7 +15,7 @@ from splitter.ops.conv import pad_spatial
 from splitter.ops.elementwise import two
 from splitter.ops.reduce import reduce
 from splitter.ops.registry import Emitter, Lowering, Op
-from splitter.ops.shape import strided
+from splitter.ops.shape import repeat_edge, strided
 from splitter.ops.window import (
     AxisPool,
     Window,
@@ -29,7 +29,6 @@ from splitter.ops.window import (
     padding_of,
     pads_of,
     pool,
-    repeat_edge,
 )
 
 

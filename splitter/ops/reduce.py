@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
@@ -13,17 +14,21 @@ from splitter.ops.registry import Emitter, Lowering, Op
 
 
 def axes_of(graph: Graph, unit: Unit) -> tuple[int, ...]:
-    """The reduced axes, not negative, in order; all when none are named."""
+    """The reduced axes, not negative, in order; all when the unit says nothing of axes."""
     rank = len(graph.shape(unit.inputs[0]))
     axes = unit.attrs.get("axes")
-    if not axes:
-        return () if unit.attrs.get("noop_with_empty_axes") else tuple(range(rank))
+    if axes is None:
+        return tuple(range(rank))
     return tuple(sorted(int(axis) % rank for axis in axes))
 
 
-def reduce(e: Emitter, code: str, x: str, axes: tuple[int, ...], keep: bool, *, out: str = "") -> str:
+def reduce(
+    e: Emitter, code: str, x: str, axes: tuple[int, ...], keep: bool, *, out: str = ""
+) -> str:
     """A TFLite reduction of x over axes."""
     shape = e.shape(x)
+    if e.dtype(x) == "bool":
+        code = {"REDUCE_MAX": "REDUCE_ANY", "REDUCE_MIN": "REDUCE_ALL"}.get(code, code)
     result = tuple(
         1 if axis in axes else size
         for axis, size in enumerate(shape)
@@ -107,18 +112,18 @@ def arg(name: str, code: str) -> Op:
         axis = int(unit.attrs.get("axis", 0)) % len(shape)
         table = e.const(axis, "axis", dtype="int32")
         reduced = tuple(size for a, size in enumerate(shape) if a != axis)
-        keep = bool(unit.attrs.get("keepdims", 1))
+        last = bool(unit.attrs.get("select_last_index"))
+        if last:
+            x = e.op("REVERSE_V2", [x, e.const([axis], "axes", dtype="int32")], shape,
+                     dtype=e.dtype(x), hint="reversed")
         y = e.op(
-            code, [x, table], reduced, dtype="int32", hint=code.lower(), output_type="INT32",
-            out="" if keep else unit.outputs[0],
+            code, [x, table], reduced, dtype="int32", hint=code.lower(), output_type="INT32"
         )
-        if keep:
-            e.reshape(y, e.graph.shape(unit.outputs[0]), out=unit.outputs[0])
+        if last:
+            y = two(e, "SUB", e.const(shape[axis] - 1, "last", dtype="int32"), y)
+        e.bind(y, unit)
 
-    def applies(graph: Graph, unit: Unit) -> str | None:
-        return "select_last_index" if unit.attrs.get("select_last_index") else None
-
-    return Op(name, (Lowering(code.lower(), emit, applies=applies),), commute="axis")
+    return Op(name, (Lowering(code.lower(), emit),), commute="axis")
 
 
 def emit_sum_square(e: Emitter, unit: Unit) -> None:
@@ -139,17 +144,54 @@ def emit_l1(e: Emitter, unit: Unit) -> None:
     reduce(e, "SUM", one(e, "ABS", x), axes_of(e.graph, unit), keep, out=unit.outputs[0])
 
 
+def emit_log_sum(e: Emitter, unit: Unit) -> None:
+    x = e.value(unit.inputs[0])
+    keep = bool(unit.attrs.get("keepdims", 1))
+    e.finish("LOG", unit, [reduce(e, "SUM", x, axes_of(e.graph, unit), keep)])
+
+
+def emit_log_sum_exp(e: Emitter, unit: Unit) -> None:
+    """The largest element plus log(sum(exp(x - largest))), which cannot overflow."""
+    x, axes = e.value(unit.inputs[0]), axes_of(e.graph, unit)
+    top = reduce(e, "REDUCE_MAX", x, axes, True)
+    total = reduce(e, "SUM", one(e, "EXP", two(e, "SUB", x, top)), axes, True)
+    e.bind(two(e, "ADD", one(e, "LOG", total), top), unit)
+
+
+def emit_over_image(code: str) -> Callable[[Emitter, Unit], None]:
+    """A global pool, channels second: over all axes from the third on."""
+
+    def emit(e: Emitter, unit: Unit) -> None:
+        x = e.value(unit.inputs[0])
+        axes = tuple(range(2, len(e.shape(x))))
+        reduce(e, code, x, axes, True, out=unit.outputs[0])
+
+    return emit
+
+
 _SUM, _MEAN = reduction("ReduceSum", "SUM"), reduction("ReduceMean", "MEAN")
 
 OPS = (
-    Op("ReduceSum", (sum_by_matmul("fully_connected", mean=False), *_SUM.lowerings), commute="axis"),
-    Op("ReduceMean", (sum_by_matmul("fully_connected", mean=True), *_MEAN.lowerings), commute="axis"),
+    Op(
+        "ReduceSum",
+        (sum_by_matmul("fully_connected", mean=False), *_SUM.lowerings),
+        commute="axis",
+    ),
+    Op(
+        "ReduceMean",
+        (sum_by_matmul("fully_connected", mean=True), *_MEAN.lowerings),
+        commute="axis",
+    ),
     reduction("ReduceMax", "REDUCE_MAX"),
     reduction("ReduceMin", "REDUCE_MIN"),
     reduction("ReduceProd", "REDUCE_PROD"),
     Op("ReduceSumSquare", (Lowering("sum", emit_sum_square),), commute="axis"),
     Op("ReduceL2", (Lowering("sqrt", emit_l2),), commute="axis"),
     Op("ReduceL1", (Lowering("sum", emit_l1),), commute="axis"),
+    Op("ReduceLogSum", (Lowering("log", emit_log_sum),), commute="axis"),
+    Op("ReduceLogSumExp", (Lowering("shifted", emit_log_sum_exp),), commute="axis"),
+    Op("GlobalAveragePool", (Lowering("mean", emit_over_image("MEAN")),)),
+    Op("GlobalMaxPool", (Lowering("reduce_max", emit_over_image("REDUCE_MAX")),)),
     Op("TopK", (Lowering("topk_v2", emit_top_k),)),
     arg("ArgMax", "ARG_MAX"),
     arg("ArgMin", "ARG_MIN"),

@@ -50,6 +50,13 @@ class Op:
     commute: Commute = "none"
 
 
+NARROW = ("int8", "uint8", "int16", "uint16")
+"""Integer types that TFLite int32 holds with room to spare."""
+
+WRAPPING = frozenset(("ADD", "SUB", "MUL", "NEG", "ABS", "POW"))
+"""Operators whose int32 result may lie outside a narrower type."""
+
+
 class Emitter:
     """Collects the TFLite operators of units. Float and int32 only; `quantize` comes later.
 
@@ -111,11 +118,22 @@ class Emitter:
         return self.multi(code, inputs, [(out, tuple(shape), dtype)], hint=hint, **options)[0]
 
     def finish(self, code: str, unit: Unit, inputs: Sequence[str], **options: Any) -> str:
-        """Add the unit's last operator: it writes the unit's first output."""
+        """Add the unit's last operator: it writes the unit's first output.
+
+        Results of arithmetic wrap around as the ONNX type does, where int32 is wider than it.
+        """
         value = self.graph.values[unit.outputs[0]]
-        return self.op(
-            code, inputs, value.shape, dtype=lite_dtype(value.dtype), out=value.name, **options
+        wraps = code in WRAPPING and value.dtype in NARROW
+        y = self.op(
+            code, inputs, value.shape, dtype=lite_dtype(value.dtype),
+            out="" if wraps else value.name, **options
         )
+        return self.wrapped(y, value.dtype, out=value.name) if wraps else y
+
+    def wrapped(self, tensor: str, dtype: str, *, out: str = "") -> str:
+        """An int32 tensor reduced to what the narrower `dtype` holds, still as int32."""
+        low = self.op("CAST", [tensor], self.shape(tensor), dtype=dtype, hint="narrow")
+        return self.op("CAST", [low], self.shape(tensor), dtype="int32", out=out, hint="wrapped")
 
     def bind(self, tensor: str, unit: Unit) -> None:
         """The unit's first output is this tensor: the last operator writes it under its name, or
@@ -198,18 +216,28 @@ class Emitter:
         return stem if index == 0 else f"{stem}_{index}"
 
 
+_LITE_DTYPES = {
+    **dict.fromkeys(("float64", "float16", "bfloat16"), "float32"),
+    **dict.fromkeys(
+        ("int64", "int16", "int8", "uint8", "uint16", "uint32", "uint64"), "int32"
+    ),
+}
+
+
 def lite_dtype(dtype: str) -> str:
-    """int64 indices become int32 (TFLite's own index type), doubles float32."""
-    return {"int64": "int32", "float64": "float32", "float16": "float32", "uint32": "int32"}.get(
-        dtype, dtype
-    )
+    """The TFLite type of a value that is not quantized: float32, int32 or bool.
+
+    int32 is the type TFLite's integer kernels have in common; int8 and int16 without parameters
+    would be read as quantized.
+    """
+    return _LITE_DTYPES.get(dtype, dtype)
 
 
 def narrow(data: Array, dtype: str) -> Array:
     """Cast to the TFLite type; int64 sentinels (slice ends) saturate."""
     if np.issubdtype(data.dtype, np.integer) and dtype == "int32":
         info = np.iinfo(np.int32)
-        return np.clip(data, info.min, info.max).astype(np.int32)
+        return np.clip(data, info.min, info.max).astype(np.int32).reshape(data.shape)
     return np.ascontiguousarray(data, dtype=dtype).reshape(data.shape)
 
 

@@ -67,8 +67,10 @@ def _agrees(axis: Axis, align: bool, half: bool) -> bool:
 
 
 def _lite(graph: Graph, unit: Unit) -> str | None:
-    if reason := _crop(graph, unit):
+    if reason := _disputed(graph, unit):
         return reason
+    if _outside(graph, unit) is not None:
+        return "parts of it lie outside the input"
     mode = unit.attrs.get("mode", "nearest")
     if mode == "cubic":
         return "TFLite has no cubic resize"
@@ -91,9 +93,24 @@ def emit_lite(e: Emitter, unit: Unit) -> None:
     )
 
 
-def _crop(graph: Graph, unit: Unit) -> str | None:
-    outside = any(axis.outside().any() for axis in axes_of(graph, unit).values())
-    return "parts of it lie outside the input" if outside else None
+def _disputed(graph: Graph, unit: Unit) -> str | None:
+    """align_corners of a length that scales make fractional: the ONNX reference counts with the
+    fraction, ONNX Runtime without."""
+    for axis in axes_of(graph, unit).values():
+        fraction = abs(axis.scale * axis.size - axis.out)
+        if axis.coordinates == "align_corners" and fraction > 1e-3:
+            return "align_corners of a fractional length means different things to different tools"
+    return None
+
+
+def _outside(graph: Graph, unit: Unit) -> Array | None:
+    """Which elements of the result take the extrapolation value, None when none does."""
+    shape = graph.shape(unit.outputs[0])
+    mask = np.zeros((1,) * len(shape), bool)
+    for number, axis in axes_of(graph, unit).items():
+        column = axis.outside().reshape([-1 if a == number else 1 for a in range(len(shape))])
+        mask = mask | column
+    return mask if mask.any() else None
 
 
 def emit_gather(e: Emitter, unit: Unit) -> None:
@@ -129,10 +146,15 @@ def emit_matrices(e: Emitter, unit: Unit) -> None:
 def _by_axis(e: Emitter, unit: Unit, step: Callable[[Emitter, str, int, Axis, str], str]) -> None:
     axes = sorted(axes_of(e.graph, unit).items(), reverse=True)
     x = e.value(unit.inputs[0])
-    if not axes:
-        e.reshape(x, e.graph.shape(unit.outputs[0]), out=unit.outputs[0])
+    outside = _outside(e.graph, unit)
+    out = unit.outputs[0] if outside is None else ""
     for number, axis in axes:
-        x = step(e, x, number, axis, unit.outputs[0] if number == axes[-1][0] else "")
+        x = step(e, x, number, axis, out if number == axes[-1][0] else "")
+    if outside is not None:
+        fill = e.const(float(unit.attrs.get("extrapolation_value", 0.0)), "extrapolation")
+        e.finish("SELECT_V2", unit, [e.const(outside, "outside", dtype="bool"), fill, x])
+    elif not axes:
+        e.bind(x, unit)
 
 
 def along(e: Emitter, x: str, axis: int, matrix: Array, *, out: str = "") -> str:
@@ -149,13 +171,13 @@ def along(e: Emitter, x: str, axis: int, matrix: Array, *, out: str = "") -> str
 def _nearest(graph: Graph, unit: Unit) -> str | None:
     if unit.attrs.get("mode", "nearest") != "nearest":
         return "it interpolates"
-    return _crop(graph, unit)
+    return _disputed(graph, unit)
 
 
 def _floats(graph: Graph, unit: Unit) -> str | None:
     if graph.values[unit.inputs[0]].dtype not in ("float32", "float16", "float64"):
         return "it is not of floats"
-    return _crop(graph, unit)
+    return _disputed(graph, unit)
 
 
 OPS = (

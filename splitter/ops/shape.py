@@ -42,7 +42,10 @@ def emit_slice(e: Emitter, unit: Unit) -> None:
     begin = [shape[a] - 1 - b if s < 0 else b for a, (b, _, s) in enumerate(ranges)]
     step = [abs(s) for _, _, s in ranges]
     end = [b + (n - 1) * s + 1 for b, (_, n, _), s in zip(begin, ranges, step, strict=True)]
-    bounds = [e.const(v, h, dtype="int32") for v, h in ((begin, "begin"), (end, "end"), (step, "step"))]
+    bounds = [
+        e.const(v, h, dtype="int32")
+        for v, h in ((begin, "begin"), (end, "end"), (step, "step"))
+    ]
     e.finish(
         "STRIDED_SLICE", unit, [x, *bounds], begin_mask=0, end_mask=0, ellipsis_mask=0,
         new_axis_mask=0, shrink_axis_mask=0, offset=False,
@@ -146,6 +149,36 @@ def emit_gather(e: Emitter, unit: Unit) -> None:
     e.finish("GATHER", unit, [x, indices], axis=axis, batch_dims=0)
 
 
+VIEWS = frozenset(
+    ("Cast", "Concat", "Expand", "Gather", "Identity", "Reshape", "Slice", "Tile", "Transpose")
+)
+
+
+def _counts_up(graph: Graph, name: str) -> bool:
+    """Whether indices come from TopK or ArgMax, which never give negative ones."""
+    maker = graph.producers.get(name)
+    if maker is None:
+        data = graph.constants.get(name)
+        return data is not None and bool(np.all(data >= 0))
+    if maker.op in ("TopK", "ArgMax", "ArgMin"):
+        return True
+    sources = maker.inputs if maker.op == "Concat" else maker.inputs[:1]
+    return maker.op in VIEWS and all(_counts_up(graph, source) for source in sources)
+
+
+def _wrapped(e: Emitter, unit: Unit, indices: str, size: int) -> str:
+    """Negative indices count from the end, where there may be any."""
+    data = e.graph.constants.get(unit.inputs[1])
+    if data is not None:
+        return e.const(np.where(data < 0, data + size, data), "indices", dtype="int32")
+    if _counts_up(e.graph, unit.inputs[1]):
+        return indices
+    zero = e.const(0, "zero", dtype="int32")
+    below = e.op("LESS", [indices, zero], e.shape(indices), dtype="bool", hint="negative")
+    turns = e.op("CAST", [below], e.shape(indices), dtype="int32", hint="turns")
+    return two(e, "ADD", indices, two(e, "MUL", turns, e.const(size, "size", dtype="int32")))
+
+
 def emit_gather_elements(e: Emitter, unit: Unit) -> None:
     """GATHER over the flattened data: index * stride of the axis + the constant rest."""
     x, indices = e.value(unit.inputs[0]), e.value(unit.inputs[1])
@@ -155,7 +188,7 @@ def emit_gather_elements(e: Emitter, unit: Unit) -> None:
     grid = np.indices(picked, dtype=np.int64)
     rest = sum(grid[a] * strides[a] for a in range(len(shape)) if a != axis)
     offset = e.const(np.broadcast_to(rest, picked), "offset", dtype="int32")
-    flat = indices
+    flat = _wrapped(e, unit, indices, shape[axis])
     if strides[axis] != 1:
         flat = two(e, "MUL", flat, e.const(strides[axis], "stride", dtype="int32"))
     flat = two(e, "ADD", flat, offset)
@@ -163,30 +196,93 @@ def emit_gather_elements(e: Emitter, unit: Unit) -> None:
     e.finish("GATHER", unit, [vector, flat], axis=0, batch_dims=0)
 
 
+def cut_negative(
+    e: Emitter, x: str, pads: list[tuple[int, int]]
+) -> tuple[str, list[tuple[int, int]]]:
+    """SLICE by the negative pads; what is left to pad."""
+    if all(p >= 0 for pair in pads for p in pair):
+        return x, pads
+    begin = [max(-before, 0) for before, _ in pads]
+    size = [
+        n - b - max(-after, 0) for n, b, (_, after) in zip(e.shape(x), begin, pads, strict=True)
+    ]
+    return e.slice(x, begin, size), [(max(before, 0), max(after, 0)) for before, after in pads]
+
+
 def emit_pad(e: Emitter, unit: Unit) -> None:
-    x = e.value(unit.inputs[0])
     pads = [tuple(pair) for pair in unit.attrs["pads"]]
-    if any(p < 0 for pair in pads for p in pair):
-        begin = [max(-before, 0) for before, _ in pads]
-        size = [
-            n - b - max(-after, 0) for n, b, (_, after) in zip(e.shape(x), begin, pads, strict=True)
-        ]
-        x = e.slice(x, begin, size)
-        pads = [(max(before, 0), max(after, 0)) for before, after in pads]
+    x, pads = cut_negative(e, e.value(unit.inputs[0]), pads)
     table = e.const(pads, "paddings", dtype="int32")
-    mode = unit.attrs.get("mode", "constant")
     value = unit.attrs.get("value", 0.0) or 0.0
-    if mode == "reflect":
+    if unit.attrs.get("mode", "constant") == "reflect":
         e.finish("MIRROR_PAD", unit, [x, table], mode="REFLECT")
-    elif value == 0.0:
+    elif value == 0.0 and e.dtype(x) != "bool":
         e.finish("PAD", unit, [x, table])
     else:
         e.finish("PADV2", unit, [x, table, e.const(value, "pad_value", dtype=e.dtype(x))])
 
 
-def _pad_applies(graph: Graph, unit: Unit) -> str | None:
+def emit_pad_pieces(e: Emitter, unit: Unit) -> None:
+    """Slices of the data (its edge, its other end, its mirror) joined before and after, by axis."""
+    pads = [tuple(pair) for pair in unit.attrs["pads"]]
+    x, pads = cut_negative(e, e.value(unit.inputs[0]), pads)
+    mode = unit.attrs["mode"]
+    for axis, (before, after) in enumerate(pads):
+        size = e.shape(x)[axis]
+        if mode == "edge":
+            x = repeat_edge(e, x, axis, before, after)
+            continue
+        span = np.arange(-before, size + after)
+        if mode == "wrap":
+            source = span % size
+        else:
+            folded = np.abs(span) % max(2 * size - 2, 1)
+            source = np.where(folded < size, folded, 2 * size - 2 - folded)
+        if before or after:
+            x = pieces(e, x, axis, source.tolist())
+    e.bind(x, unit)
+
+
+def pieces(e: Emitter, x: str, axis: int, source: list[int]) -> str:
+    """The elements `source` of an axis in this order, as ascending slices joined."""
+    shape = e.shape(x)
+    parts: list[str] = []
+    start = 0
+    for end in range(1, len(source) + 1):
+        if end == len(source) or source[end] != source[end - 1] + 1:
+            begin = [source[start] if a == axis else 0 for a in range(len(shape))]
+            size = [end - start if a == axis else n for a, n in enumerate(shape)]
+            whole = tuple(size) == shape
+            parts.append(x if whole else e.slice(x, begin, size))
+            start = end
+    return e.concat(parts, axis)
+
+
+def repeat_edge(e: Emitter, x: str, axis: int, before: int, after: int) -> str:
+    """The first and last element of an axis repeated, as SLICE and CONCATENATION."""
+    shape = e.shape(x)
+    size = (*shape[:axis], 1, *shape[axis + 1 :])
+    begin = [0] * len(shape)
+    first = [e.slice(x, begin, size)] * before if before else []
+    begin[axis] = shape[axis] - 1
+    last = [e.slice(x, begin, size)] * after if after else []
+    return e.concat([*first, x, *last], axis) if first or last else x
+
+
+def _pad_operator(graph: Graph, unit: Unit) -> str | None:
     mode = unit.attrs.get("mode", "constant")
-    return None if mode in ("constant", "reflect") else f"Pad mode {mode}"
+    shape = graph.shape(unit.inputs[0])
+    if mode == "constant":
+        return None if len(shape) <= 5 else f"PAD of rank {len(shape)}"
+    if mode != "reflect":
+        return f"TFLite has no Pad mode {mode}"
+    reach = max(p for pair in unit.attrs["pads"] for p in pair)
+    small = any(max(pair) >= n for pair, n in zip(unit.attrs["pads"], shape, strict=True))
+    return f"it reflects {reach} elements of fewer" if small else None
+
+
+def _pad_pieces(graph: Graph, unit: Unit) -> str | None:
+    return "it is constant" if unit.attrs.get("mode", "constant") == "constant" else None
 
 
 OPS = (
@@ -212,5 +308,12 @@ OPS = (
     ),
     Op("Gather", (Lowering("gather", emit_gather),)),
     Op("GatherElements", (Lowering("gather_flat", emit_gather_elements),)),
-    Op("Pad", (Lowering("pad", emit_pad, applies=_pad_applies),), commute="axis"),
+    Op(
+        "Pad",
+        (
+            Lowering("pad", emit_pad, applies=_pad_operator),
+            Lowering("concatenation", emit_pad_pieces, applies=_pad_pieces),
+        ),
+        commute="axis",
+    ),
 )

@@ -126,17 +126,6 @@ def padding_of(over: tuple[Window, ...]) -> str:
     return "SAME" if all(w.same for w in over) else ""
 
 
-def repeat_edge(e: Emitter, x: str, axis: int, before: int, after: int) -> str:
-    """The first and last element of an axis repeated, as SLICE and CONCATENATION."""
-    shape = e.shape(x)
-    size = (*shape[:axis], 1, *shape[axis + 1 :])
-    begin = [0] * len(shape)
-    first = [e.slice(x, begin, size)] * before if before else []
-    begin[axis] = shape[axis] - 1
-    last = [e.slice(x, begin, size)] * after if after else []
-    return e.concat([*first, x, *last], axis) if first or last else x
-
-
 def along(e: Emitter, x: str, axis: int, window: Window, apply: AxisPool) -> str:
     """A pool over one axis of x: the axis becomes the height of an image of width 1."""
     shape = e.shape(x)

@@ -4,6 +4,8 @@ ranges      what the values are (calibration)
 clipping    how much of a range is covered
 kernels     what TFLite's integer kernels ask for
 parameters  scale and zero point of every tensor, and where a scale must change
+reassociate sums of large and small addends in an order that rounds less
+functions   several operators that are one function of one tensor become one
 weights, lookup, convert   the integer graph written out
 """
 
@@ -13,8 +15,10 @@ from collections.abc import Collection
 
 from splitter.quantize.clipping import Clip, min_max
 from splitter.quantize.convert import convert
+from splitter.quantize.functions import fold_functions
 from splitter.quantize.parameters import Demands, choose
 from splitter.quantize.ranges import Range, Ranges, calibrate
+from splitter.quantize.reassociate import reassociate
 from splitter.tflite.types import LiteGraph
 
 __all__ = ["Demands", "Range", "Ranges", "calibrate", "quantize"]
@@ -34,5 +38,8 @@ def quantize(
     npu: units on the NPU. demands: what its compiler asks for. int16: tensors of 16 bits.
     Raises SplitterError that lists every operator without an integer form.
     """
+    graph, ranges = reassociate(graph, ranges)
+    graph = fold_functions(graph, npu=npu)
+    ranges = {name: entry for name, entry in ranges.items() if name in graph.tensors}
     parameters = choose(graph, ranges, npu=npu, demands=demands, int16=int16, clip=clip)
     return convert(graph, parameters, npu=npu)

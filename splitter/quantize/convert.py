@@ -161,11 +161,13 @@ class Writer:
 
     def _weighted(self, index: int, op: Operator) -> None:
         """FULLY_CONNECTED and convolutions: per-channel weights, bias in 32 or 64 bits."""
-        x = self._input(index, 0, op, op.inputs[0])
+        data_at, weight_at, bias_at = KERNELS[op.code].places
+        x = self._input(index, data_at, op, op.inputs[data_at])
         q = self.tensors[x].quantization
         assert q is not None
-        weight = self.graph.tensors[op.inputs[1]]
-        bias = self.graph.tensors[op.inputs[2]] if len(op.inputs) > 2 and op.inputs[2] else None
+        weight = self.graph.tensors[op.inputs[weight_at]]
+        has_bias = len(op.inputs) > bias_at and op.inputs[bias_at]
+        bias = self.graph.tensors[op.inputs[bias_at]] if has_bias else None
         if weight.data is None or (bias is not None and bias.data is None):
             self.problems.append(f"{op.code} of {op.unit} with weights that are not constant")
             return
@@ -174,17 +176,15 @@ class Writer:
         weights = quantize_weights(
             weight, channel_axis(op.code), input_scale=q.scale[0], bias=data, bias_dtype=dtype
         )
-        inputs = [x, self._add(weights)]
+        inputs = [
+            name if i in (data_at, weight_at, bias_at) else self._variable(name)
+            for i, name in enumerate(op.inputs)
+        ]
+        inputs += [""] * (bias_at + 1 - len(inputs))
+        inputs[data_at], inputs[weight_at] = x, self._add(weights)
         if bias is not None and data is not None:
-            inputs.append(
-                self._add(
-                    quantize_bias(
-                        bias.name, data, weights, input_scale=q.scale[0], dtype=dtype
-                    )
-                )
-            )
-        else:
-            inputs.append("")
+            made = quantize_bias(bias.name, data, weights, input_scale=q.scale[0], dtype=dtype)
+            inputs[bias_at] = self._add(made)
         outputs = tuple(self._variable(name) for name in op.outputs)
         self.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
 
@@ -203,11 +203,16 @@ class Writer:
         source = self.tensors[self._input(index, position, op, name)]
         target = self.tensors[self._variable(op.outputs[0])]
         assert source.quantization is not None
-        if target.quantization is None:
+        bits = int(source.dtype[3:])
+        if target.dtype in ("bool", "int32"):
+            entries = lookup.exact_table(function, source.quantization, bits, target.dtype)
+        elif target.quantization is None:
             self.problems.append(f"{op.code} of {op.unit}: output is not quantized")
             return
-        bits, wide = int(source.dtype[3:]), int(target.dtype[3:])
-        entries = lookup.table(function, source.quantization, bits, target.quantization, wide)
+        else:
+            entries = lookup.table(
+                function, source.quantization, bits, target.quantization, int(target.dtype[3:])
+            )
         values = self._add(
             Tensor(f"{op.outputs[0]}/table", entries.shape, target.dtype, entries,
                    target.quantization)

@@ -23,7 +23,8 @@ class Kernel:
     same:   inputs and output must have equal scale and zero point.
     fixed8, fixed16: output parameters that the kernel demands in int8 and int16.
     int8, int16: whether a kernel exists.
-    weighted: input 1 is a weight (per-channel int8), input 2 a bias.
+    weighted: it has a constant weight (per-channel int8) and perhaps a bias.
+    places: where a weighted operator has its data, its weight and its bias.
     """
 
     data: tuple[int, ...] = (-1,)
@@ -33,7 +34,11 @@ class Kernel:
     int8: bool = True
     int16: bool = True
     weighted: bool = False
+    places: tuple[int, int, int] = (0, 1, 2)
 
+
+FUNCTION = "FUNCTION"
+"""Not of TFLite: a function of one tensor in several float operators, kept in its option `body`."""
 
 _MOVE = Kernel(data=(0,), same=True)
 _ALL_SAME = Kernel(same=True)
@@ -50,7 +55,7 @@ KERNELS: Mapping[str, Kernel] = {
         (
             "RESHAPE", "TRANSPOSE", "SLICE", "STRIDED_SLICE", "GATHER", "GATHER_ND", "SPLIT_V",
             "TILE", "BROADCAST_TO", "SQUEEZE", "EXPAND_DIMS", "UNPACK", "REVERSE_V2", "PAD",
-            "MIRROR_PAD", "TOPK_V2", "REDUCE_MAX", "REDUCE_MIN", "MAX_POOL_2D",
+            "REVERSE_SEQUENCE", "MIRROR_PAD", "TOPK_V2", "REDUCE_MAX", "REDUCE_MIN", "MAX_POOL_2D",
             "AVERAGE_POOL_2D", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR",
         ),
         _MOVE,
@@ -61,7 +66,7 @@ KERNELS: Mapping[str, Kernel] = {
     "SCATTER_ND": Kernel(data=(1,), same=True, int16=False),
     **dict.fromkeys(
         ("RELU", "RELU6", "LEAKY_RELU", "EXP", "LOG", "SQRT", "RSQRT", "ABS", "GELU",
-         "MEAN", "SUM"),
+         "MEAN", "SUM", "REDUCE_PROD"),
         _UNARY,
     ),
     "RELU_N1_TO_1": _NO16,
@@ -77,10 +82,10 @@ KERNELS: Mapping[str, Kernel] = {
     **dict.fromkeys(
         ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D"), Kernel(data=(0,), weighted=True)
     ),
+    "TRANSPOSE_CONV": Kernel(data=(2,), weighted=True, places=(2, 1, 3)),
     "BATCH_MATMUL": Kernel(data=(0, 1)),
     **dict.fromkeys(("SIN", "COS", "FLOOR", "CEIL", "ROUND", "SQUARE"), _TABLE),
-    "POW": _TABLE,
-    "DIV": _TABLE,
+    **dict.fromkeys(("POW", "DIV", "ATAN2", "FLOOR_MOD", "FLOOR_DIV", FUNCTION), _TABLE),
     **dict.fromkeys(
         ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), Kernel()
     ),
