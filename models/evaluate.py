@@ -27,9 +27,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from splitter.graph import Array
+from splitter.graph import Array, Value
 from splitter.verify.coco import Truth, average_precision
 from splitter.verify.detections import Detections, agree, decode_detr
+from splitter.verify.tasks import find_task
 
 HERE = Path(__file__).resolve().parent
 VALIDATION = HERE / "val_images.npz"
@@ -142,7 +143,7 @@ def _runner(model: Path | str | bytes | Runner, threads: int) -> Runner:
 def tflite_runner(model: bytes, *, threads: int = 1) -> Runner:
     """Built-in kernels, no delegate. Integer inputs and outputs by their own scale and zero point.
 
-    One image input, NCHW or NHWC, batch 1; the boxes are the output whose last axis is 4.
+    One image input, NCHW or NHWC, batch 1.
     """
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -163,7 +164,7 @@ def tflite_runner(model: bytes, *, threads: int = 1) -> Runner:
             interpreter.set_tensor(entry["index"], _to_integer(given[None], entry))
             interpreter.invoke()
             rows.append([_to_float(interpreter.get_tensor(o["index"]), o) for o in outputs])
-        return _boxes_and_logits([np.concatenate(column) for column in zip(*rows, strict=True)])
+        return _boxes_and_logits(_joined([output["name"] for output in outputs], rows))
 
     return run
 
@@ -185,11 +186,16 @@ def _to_float(values: Array, detail: Mapping[str, Any]) -> Array:
     return np.asarray((values.astype(np.float32) - np.float32(zero)) * np.float32(scale))
 
 
-def _boxes_and_logits(outputs: Sequence[Array]) -> tuple[Array, Array]:
-    ranked = [output for output in outputs if output.ndim == 3]
-    boxes = next(output for output in ranked if output.shape[2] == 4)
-    logits = next(o for o in ranked if o is not boxes and o.shape[1] == boxes.shape[1])
-    return boxes, logits
+def _joined(names: Sequence[str], rows: Sequence[Sequence[Array]]) -> dict[str, Array]:
+    columns = zip(*rows, strict=True)
+    return {n: np.concatenate(column) for n, column in zip(names, columns, strict=True)}
+
+
+def _boxes_and_logits(outputs: Mapping[str, Array]) -> tuple[Array, Array]:
+    """Which output is which, by shape and name as in the main job."""
+    values = [Value(name, array.shape, "float32") for name, array in outputs.items()]
+    task = find_task(values, asked="detection")
+    return outputs[task.boxes], outputs[task.scores]
 
 
 def _onnx_runner(path: Path, threads: int) -> Runner:
@@ -202,7 +208,7 @@ def _onnx_runner(path: Path, threads: int) -> Runner:
 
     def run(images: Array) -> tuple[Array, Array]:
         rows = [model.run(None, {name: image[None]}) for image in images]
-        return _boxes_and_logits([np.concatenate(column) for column in zip(*rows, strict=True)])
+        return _boxes_and_logits(_joined([output.name for output in model.get_outputs()], rows))
 
     return run
 
@@ -218,7 +224,7 @@ def _run_bundle(bundle: Path, images: Array) -> tuple[Array, Array]:
         command = [sys.executable, str(bundle / "glue" / "run.py"), str(given), "-o", str(made)]
         subprocess.run(command, check=True, stdout=sys.stderr)
         with np.load(made, allow_pickle=False) as archive:
-            return _boxes_and_logits([archive[key] for key in archive.files])
+            return _boxes_and_logits({key: archive[key] for key in archive.files})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -137,11 +137,11 @@ def split(
         str, typer.Option(help="Folder of images, .npz, or `random` (figures mean nothing then).")
     ] = "",
     calibration_samples: Annotated[int, typer.Option(min=1, help="Use at most so many.")] = 32,
-    preprocess: Annotated[str, typer.Option(help="imagenet: what images go through.")] = "",
+    preprocess: Annotated[str, typer.Option(help="imagenet, 0-1 or none (0 to 255).")] = "",
     mean: Annotated[str, typer.Option(help="Subtracted from images in 0..1, by channel.")] = "",
     std: Annotated[str, typer.Option(help="Divides after that, by channel.")] = "",
     validation: Annotated[
-        str, typer.Option(help="Like --calibration; default: calibration samples.")
+        str, typer.Option(help="Like --calibration; default: some of its samples, kept back.")
     ] = "",
     verify_samples: Annotated[int, typer.Option(min=1, help="Verify on at most so many.")] = 32,
     shape: Annotated[list[str], typer.Option(help="Binds free dimensions: NAME=1x3x384x384.")] = [],  # noqa: B006  typer copies it

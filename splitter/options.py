@@ -12,8 +12,8 @@ class Options:
     """One call of the main job.
 
     calibration:   a folder of images, an .npz, "random", or "" when none was given.
-    preprocess:    "imagenet", "none", or "" (arrays that need none); mean and std override it.
-    validation:    like calibration; "" verifies on calibration samples.
+    preprocess:    "imagenet", "0-1", "none", or "" (arrays that need none); or mean and std.
+    validation:    like calibration; "" keeps back some of its samples where there are enough.
     shapes:        for inputs with free dimensions, ONNX input name -> shape.
     trust:         the weakest confidence of a rule that may put a unit on the NPU.
     int16:         names of values or nodes that take 16 bits outside the NPU, or ("auto",).

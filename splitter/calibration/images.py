@@ -123,6 +123,8 @@ def fit_array(images: Array, frame: Frame) -> Pictures:
 
 def _fit(image: Image.Image, frame: Frame) -> Array:
     """Bilinear with antialiasing (pillow's BILINEAR widens its support when it shrinks)."""
+    if image.mode[0] == "I":  # 16 bits a pixel; pillow would clip them to 255
+        image = Image.fromarray((np.asarray(image).clip(0, 65535) // 257).astype(np.uint8))
     colored = image.convert("RGB" if frame.channels == 3 else "L")
     if colored.size != (frame.width, frame.height):
         colored = colored.resize((frame.width, frame.height), Image.Resampling.BILINEAR)

@@ -7,6 +7,7 @@ how many samples are used to the caller.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def read_calibration(
     if str(spec) == RANDOM:
         return made_up(inputs, runs=limit or RANDOM_RUNS)
     path = Path(spec)
-    if path.is_dir():
+    if os.path.isdir(path):  # False, where Path.is_dir raises for a name that is too long
         return _from_folder(path, inputs, _scaling(inputs, preprocess, mean, std), limit=limit)
     headers = read_headers(path)
     if holds_pictures(headers, inputs):

@@ -88,6 +88,17 @@ def test_gray_and_alpha_images_become_rgb(tmp_path: Path) -> None:
     np.testing.assert_array_equal(samples.arrays["input"][1], picture(1))
 
 
+def test_images_of_sixteen_bits_keep_their_shades(tmp_path: Path) -> None:
+    deep = (np.arange(48, dtype=np.uint16) * 1300).reshape(8, 6)
+    Image.fromarray(deep).save(tmp_path / "deep.png")
+    samples = read_calibration(tmp_path, [NHWC], preprocess="none")
+    np.testing.assert_array_equal(samples.arrays["input"][0, ..., 0], deep // 257)
+
+
+def test_a_name_that_is_too_long_is_no_file(tmp_path: Path) -> None:
+    assert "cannot be read" in refusal(tmp_path / ("x" * 300), [NCHW]).what
+
+
 def test_files_are_taken_in_name_order_and_the_limit_spreads_over_them(tmp_path: Path) -> None:
     samples = read_calibration(folder_of(tmp_path, 10), [NHWC], preprocess="none", limit=5)
     wanted = np.stack([picture(index) for index in (0, 2, 4, 6, 8)]).astype(np.float32)
