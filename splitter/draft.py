@@ -237,6 +237,24 @@ class Draft:
         self.remove(node)
         self.replace(out, value)
 
+    def rename(self, value: str, name: str = "") -> str:
+        """Give a computed value another name (a fresh one when none is given); returns it.
+
+        A pass that changes what a value holds must not leave it its old name: names are promises
+        to compare by.
+        """
+        name = name or self.name(value.split("~")[0])
+        self._rename(self.producer[value], value, name)
+        self.types.pop(value, None)
+        return name
+
+    def absorb(self, node: Node, value: str) -> None:
+        """Remove a node whose work `value` now includes; the value takes the output's name."""
+        out = node.outputs[0]
+        self.remove(node)
+        self._rename(self.producer[value], value, out)
+        self.types.pop(value, None)
+
     def prune(self) -> None:
         """Remove nodes nobody reads, and constants and types without a reader."""
         for node in reversed(self.nodes):

@@ -200,11 +200,13 @@ def _merge(draft: Draft, node: Node) -> None:
 def _merge_through(draft: Draft, node: Node, index: int, outer: Array) -> None:
     """An inner constant of one number passes Reshape, Transpose and Slice."""
     value, reader = node.inputs[1 - index], node
+    between: list[str] = []
     while draft.only_user(value) is reader:
         maker = draft.producer.get(value)
         if maker is None or maker.domain or maker.op not in (*_VIEWS, node.op):
             return
         if maker.op in _VIEWS:
+            between.append(value)
             value, reader = maker.inputs[0], maker
             continue
         side = constant_side(draft, maker)
@@ -217,6 +219,8 @@ def _merge_through(draft: Draft, node: Node, index: int, outer: Array) -> None:
         draft.set_input(node, index, draft.constant_of(merged, f"{node.name}/merged"))
         node.sources = tuple(dict.fromkeys((*maker.sources, *node.sources)))
         draft.bypass(maker, source)
+        for changed in between:
+            draft.rename(changed)
         return
 
 

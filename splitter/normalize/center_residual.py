@@ -36,15 +36,15 @@ class _Stream:
 
 def center_residual(draft: Draft) -> None:
     """Center every stream that allows it."""
-    done: set[str] = set()
+    done: set[Node] = set()
     for node in draft.nodes:
-        if node.op != "LayerNormalization" or node.domain or node.inputs[0] in done:
+        if node.op != "LayerNormalization" or node.domain or node in done:
             continue
         rank = draft.rank(node.inputs[0])
         if rank is None or node.attrs.get("axis", -1) % rank != rank - 1:
             continue
         stream = _flood(draft, (node.inputs[0], rank - 1))
-        done |= set(stream.spots)
+        done.update(stream.norms)
         if not stream.broken and (stream.makers or stream.constants):
             _center(draft, stream)
     draft.prune()
@@ -237,6 +237,10 @@ def _center(draft: Draft, stream: _Stream) -> None:
         _replace(draft, node, index, _centered(draft.constants[node.inputs[index]], axis))
     for norm in stream.norms:
         norm.marks["centered"] = "1"
+    plain = {norm.outputs[0] for norm in draft.nodes if norm.op == "LayerNormalization"}
+    for value in stream.spots:
+        if value not in plain and value in draft.producer:
+            draft.rename(value)
 
 
 def _centered(data: Array, axis: int) -> Array:

@@ -25,6 +25,7 @@ from splitter.normalize.exchange import (
 
 GROWTH = 8  # a constant may be this many times its inputs,
 FREE = 1 << 20  # or this many bytes, before it stays an operator
+LIKE_INPUT = frozenset(("GroupNormalization",))  # ONNX's inference does not know its output
 SMALL = 1024  # elements of a constant that shape inference may want to read
 
 
@@ -46,6 +47,9 @@ def fold_constants(draft: Draft) -> None:
 
 def infer(draft: Draft, node: Node) -> None:
     """Set the types of the node's outputs from ONNX's inference for this one operator."""
+    if node.op in LIKE_INPUT and not node.domain and node.inputs[0] in draft.types:
+        draft.types[node.outputs[0]] = draft.types[node.inputs[0]]
+        return
     if not onnx.defs.has(node.op, node.domain):
         return
     version = draft.domains.get(node.domain, 1) if node.domain else draft.opset

@@ -32,6 +32,7 @@ def _fold(draft: Draft, norm: Node) -> None:
     readers = _readers(draft, norm.outputs[0], len(scale))
     if not readers:
         return
+    changed = _between(draft, norm.outputs[0])
     for matmul in readers:
         weight = draft.constants[matmul.inputs[1]]
         wide = weight.astype(np.float64)
@@ -41,8 +42,18 @@ def _fold(draft: Draft, norm: Node) -> None:
         name = draft.constant_of(scaled, matmul.inputs[1].split("~")[0])
         draft.set_input(matmul, 1, name)
     ones = draft.constant_of(np.ones_like(scale), f"{norm.name}/scale")
-    inputs = [norm.inputs[0], ones]
-    draft.set_inputs(norm, inputs)
+    draft.set_inputs(norm, [norm.inputs[0], ones])
+    for value in changed:
+        draft.rename(value)
+
+
+def _between(draft: Draft, value: str) -> list[str]:
+    """The norm's output and what Reshape, Transpose and Slice make of it."""
+    found = [value]
+    for user in draft.users(value):
+        if user.op in PASSES_THROUGH:
+            found.extend(_between(draft, user.outputs[0]))
+    return found
 
 
 def _readers(draft: Draft, value: str, channels: int) -> list[Node]:
@@ -98,6 +109,7 @@ def _shift(draft: Draft, matmul: Node, vector: Array) -> None:
         new = np.broadcast_to(data.reshape(-1), vector.shape).astype(np.float64) + vector
         name = draft.constant_of(new.astype(dtype), add.inputs[index].split("~")[0])
         draft.set_input(add, index, name)
+        draft.rename(matmul.outputs[0])
         return
     out, known = matmul.outputs[0], draft.types[matmul.outputs[0]]
     weights = list(matmul.inputs)

@@ -167,7 +167,9 @@ def _absorb(draft: Draft, norm: Node) -> bool:
     data = np.broadcast_to(data.reshape(data.shape[first:]), tail)
     _set_affine(draft, norm, data, user.op)
     norm.sources = tuple(dict.fromkeys((*norm.sources, *user.sources)))
-    draft.bypass(user, value)
+    if perm is not None:
+        draft.rename(norm.outputs[0])
+    draft.absorb(user, value)
     return True
 
 

@@ -29,6 +29,9 @@ class Linear:
         return (self.add or self.node).outputs[0]
 
 
+Found = tuple[Linear, list[str]]  # and the values from it to the reader, which all change
+
+
 def scale_weights(draft: Draft) -> None:
     """Until nothing moves: a fold can bring the next constant next to the weights."""
     moved = True
@@ -76,11 +79,12 @@ def _fold(draft: Draft, node: Node) -> bool:
         return False
     index, data = side
     value = node.inputs[1 - index]
-    if node.op == "Mul" and data.size == 1:
-        linear = _reach(draft, value, node)
-    else:
-        linear = _reach_channels(draft, value, node)
-    if linear is None or (node.op == "Add" and linear.node.op == "MatMul" and linear.add is None):
+    find = _reach if node.op == "Mul" and data.size == 1 else _reach_channels
+    found = find(draft, value, node)
+    if found is None:
+        return False
+    linear, between = found
+    if node.op == "Add" and linear.node.op == "MatMul" and linear.add is None:
         return False
     vector = _per_channel(draft, linear, node, data)
     if vector is None:
@@ -90,38 +94,48 @@ def _fold(draft: Draft, node: Node) -> bool:
     else:
         shift_linear(draft, linear, vector)
     linear.node.sources = tuple(dict.fromkeys((*linear.node.sources, *node.sources)))
-    draft.bypass(node, value)
+    if linear.add is not None and node.op == "Mul":
+        between = [linear.node.outputs[0], *between]
+    draft.absorb(node, value)
+    for changed in between:
+        if changed != value:
+            draft.rename(changed)
     return True
 
 
-def _reach(draft: Draft, value: str, reader: Node) -> Linear | None:
+def _reach(draft: Draft, value: str, reader: Node) -> Found | None:
     """Walk back from a scalar factor to the linear operator it may move into."""
+    between: list[str] = []
     for _ in range(16):
         if draft.only_user(value) is not reader:
             return None
+        between.append(value)
         linear = linear_of(draft, value)
         if linear is not None:
-            return linear
+            return linear, between
         maker = draft.producer.get(value)
         if maker is None or maker.domain:
             return None
         if maker.op in SCALAR_PASSES and len(maker.outputs) == 1:
             value, reader = maker.inputs[0], maker
         elif maker.op == "Mul" and constant_side(draft, maker) is None:
-            found = [_reach(draft, v, maker) for v in maker.inputs]
-            return next((f for f in found if f is not None), None)
+            sides = [_reach(draft, v, maker) for v in maker.inputs]
+            found = next((f for f in sides if f is not None), None)
+            return None if found is None else (found[0], [*found[1], *between])
         else:
             return None
     return None
 
 
-def _reach_channels(draft: Draft, value: str, reader: Node) -> Linear | None:
+def _reach_channels(draft: Draft, value: str, reader: Node) -> Found | None:
+    between: list[str] = []
     while True:
         if draft.only_user(value) is not reader:
             return None
+        between.append(value)
         linear = linear_of(draft, value)
         if linear is not None:
-            return linear
+            return linear, between
         maker = draft.producer.get(value)
         if maker is None or maker.op != "Reshape" or maker.domain:
             return None
