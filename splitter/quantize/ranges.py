@@ -32,6 +32,9 @@ class Range:
 
 Ranges = Mapping[str, Range]
 
+MEMORY = 1 << 30
+"""Bytes of activations that interpreters side by side may hold; each holds all of the graph's."""
+
 
 def calibrate(
     graph: LiteGraph,
@@ -42,8 +45,8 @@ def calibrate(
 ) -> Ranges:
     """Ranges of every float tensor that is not constant.
 
-    samples: arrays by input name, each of the model's own shape. threads: samples that run side by
-    side, each in an interpreter of one thread; the result does not depend on it.
+    samples: arrays by input name, each of the model's own shape. threads: samples that may run
+    side by side, each in an interpreter of one thread; the result does not depend on it.
     """
     names = [
         name
@@ -51,7 +54,8 @@ def calibrate(
         if tensor.dtype == "float32" and tensor.data is None
     ]
     model = write(graph)
-    workers = min(threads, len(samples)) or 1
+    held = sum(graph.tensors[name].elements * 4 for name in names)
+    workers = max(1, min(threads, len(samples), MEMORY // max(1, held)))
     free: SimpleQueue[Interpreter] = SimpleQueue()
     for _ in range(workers):
         free.put(Interpreter(model, threads=1, all_tensors=True))
