@@ -1,7 +1,9 @@
 """One line that says whether the result may be trusted, from gates that are stated.
 
 Decides the gates and what missing one means: a gate failed is NOT trusted; a doubt (few samples,
-the same samples as for calibration) is a reservation. Never by cosine.
+the same samples as for calibration) is a reservation. A share under its limit fails when its 95 %
+interval is under it too; else there are too few samples to say so, which is a doubt. Never by
+cosine.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Literal
 from splitter.verify.classification import Answers
 from splitter.verify.compare import Findings, StageErrors
 from splitter.verify.decisions import Decisions, DetectionDecisions
+from splitter.verify.statistics import Share, share_of
 from splitter.verify.tensors import TensorError
 
 Level = Literal["trusted", "trusted with reservations", "NOT trusted"]
@@ -29,7 +32,9 @@ class Gates:
     p_value: McNemar, under which a loss of accuracy is no chance.
     tensor: relative RMS of an output when no decision can be read: doubt, and fail.
     gain: how far the slope may be from 1 when no decision can be read.
-    few: decisions under which a share says little. board: relative RMS of recorded outputs.
+    few, many: decisions under which a share says little, from which on lost precision is no chance.
+    far: a loss of so many times its limit fails however few the decisions are.
+    board: relative RMS of recorded outputs.
     """
 
     conversion: tuple[float, float] = (1e-4, 1e-2)
@@ -42,6 +47,8 @@ class Gates:
     tensor: tuple[float, float] = (0.1, 0.3)
     gain: float = 0.1
     few: int = 30
+    many: int = 300
+    far: float = 3.0
     board: float = 0.02
 
 
@@ -90,10 +97,15 @@ def decide(findings: Findings, circumstances: Circumstances, *, gates: Gates = G
         reasons = "; ".join(f"{c.name} {c.measured} (gate: {c.limit})" for c in failed)
         return Verdict("NOT trusted", f"NOT trusted: {reasons}", False, checks)
     if doubts:
-        reasons = "; ".join(f"{c.name} {c.measured}" for c in doubts)
+        reasons = "; ".join(_doubt(check) for check in doubts)
         line = f"Trusted with reservations: {facts}. But: {reasons}"
         return Verdict("trusted with reservations", line, True, checks)
     return Verdict("trusted", f"Trusted: {facts}", True, checks)
+
+
+def _doubt(check: Check) -> str:
+    limit = f" ({check.limit} wanted)" if check.limit[:2] == "at" else ""
+    return f"{check.name} {check.measured}{limit}"
 
 
 def _checks(findings: Findings, circumstances: Circumstances, gates: Gates) -> Iterator[Check]:
@@ -152,20 +164,22 @@ def _decision_checks(findings: Findings, gates: Gates) -> Iterator[Check]:
 
 def _detections(decisions: DetectionDecisions, gates: Gates) -> Iterator[Check]:
     same = decisions.agreement
-    yield _at_least("detections found again", same.found_share, gates.found)
-    yield _at_most("extra detections", same.extra_share, gates.extra)
+    yield _at_least("detections found again", decisions.found, gates.found)
+    yield _at_most("extra detections", same.extra, same.reference, gates.extra)
     if same.reference < gates.few:
         measured = f"{same.reference} in {same.images} images"
         yield Check("only few detections:", measured, f"at least {gates.few}", False, "doubt")
     if decisions.reference and decisions.candidate:
         before, after = decisions.reference, decisions.candidate
-        weight: Weight = "gate" if same.reference >= gates.few else "doubt"
-        yield _at_most("mAP50 lost", before.ap50 - after.ap50, gates.ap50_drop, weight)
-        yield _at_most("mAP50-95 lost", before.ap - after.ap, gates.ap_drop, weight)
+        many = same.reference >= gates.many
+        yield _lost("mAP50 lost", before.ap50 - after.ap50, gates.ap50_drop, gates, many=many)
+        yield _lost("mAP50-95 lost", before.ap - after.ap, gates.ap_drop, gates, many=many)
 
 
 def _answers(answers: Answers, gates: Gates) -> Iterator[Check]:
-    yield _at_least("answers unchanged", answers.agreement, gates.agreement)
+    flips = answers.flips
+    kept = share_of(flips.total - flips.count, flips.total)
+    yield _at_least("answers unchanged", kept, gates.agreement)
     if answers.flips.total < gates.few:
         measured = f"{answers.flips.total}"
         yield Check("only few answers:", measured, f"at least {gates.few}", False, "doubt")
@@ -203,17 +217,27 @@ def _board(stage: StageErrors, decisions: Decisions | None, gates: Gates) -> Ite
     limit = f"at most {gates.board:g}" if weight == "gate" else "bit for bit"
     yield Check("board:", measured, limit, False, weight)
     if isinstance(decisions, DetectionDecisions) and decisions.agreement.reference:
-        share = decisions.agreement.found_share
-        yield _at_least("board: detections found again", share, gates.found)
+        yield _at_least("board: detections found again", decisions.found, gates.found)
 
 
-def _at_least(name: str, share: float, limit: float) -> Check:
-    return Check(name, f"{100 * share:.1f} %", f"at least {100 * limit:g} %", share >= limit)
+def _at_least(name: str, share: Share, limit: float) -> Check:
+    weight: Weight = "gate" if share.high < limit else "doubt"
+    least = f"at least {100 * limit:g} %"
+    return Check(name, str(share), least, share.share >= limit, weight)
 
 
-def _at_most(name: str, share: float, limit: float, weight: Weight = "gate") -> Check:
-    measured, most = f"{100 * share:.1f} %", f"at most {100 * limit:g} %"
-    return Check(name, measured, most, share <= limit, weight)
+def _at_most(name: str, count: int, total: int, limit: float) -> Check:
+    """`count` may be over `total`: there is no end to inventions."""
+    low = share_of(min(count, total), total).low
+    weight: Weight = "gate" if low > limit else "doubt"
+    measured, most = f"{100 * count / total:.1f} %", f"at most {100 * limit:g} %"
+    return Check(name, measured, most, count <= limit * total, weight)
+
+
+def _lost(name: str, loss: float, limit: float, gates: Gates, *, many: bool) -> Check:
+    weight: Weight = "gate" if many or loss > gates.far * limit else "doubt"
+    measured, most = f"{100 * loss:.1f} points", f"at most {100 * limit:g}"
+    return Check(name, measured, most, loss <= limit, weight)
 
 
 def _facts(findings: Findings) -> Iterator[str]:

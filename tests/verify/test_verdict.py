@@ -97,7 +97,18 @@ def test_lost_detections_are_not_trusted() -> None:
 
     verdict = judged(detector, integer=lose).verdict
     assert verdict.level == "NOT trusted"
-    assert "detections found again 83.3 % (gate: at least 97 %)" in verdict.line
+    assert "detections found again 83.3 % (75.7 to 88.9) (gate: at least 97 %)" in verdict.line
+
+
+def test_a_share_under_its_gate_on_too_few_samples_is_a_doubt_and_no_verdict() -> None:
+    def lose_one(outputs: dict[str, Array]) -> dict[str, Array]:
+        if outputs["dets"][0, 0, 2] == detector(0)["dets"][0, 0, 2]:  # the first run only
+            outputs["labels"][0, 0] = -6
+        return outputs
+
+    few = judged(detector, integer=lose_one, count=5).verdict
+    assert few.level == "trusted with reservations" and few.passed
+    assert "detections found again 96.7 % (83.3 to 99.4) (at least 97 % wanted)" in few.line
 
 
 def test_invented_detections_are_not_trusted() -> None:
