@@ -68,10 +68,10 @@ def _improve(wiring: Wiring, energy: Energy, labels: Labels) -> bool:
     changed = False
     tried: set[frozenset[tuple[Node, Perm]]] = set()
     for edge in wiring.edges:
-        for forward in (True, False):
+        for forward, siblings in ((True, False), (False, False), (False, True)):
             if energy.edge(edge, labels) < 1.0:
                 break
-            proposal = _flood(wiring, labels, edge, forward=forward)
+            proposal = _flood(wiring, labels, edge, forward=forward, siblings=siblings)
             key = frozenset(proposal.items())
             if not proposal or key in tried:
                 continue
@@ -80,8 +80,12 @@ def _improve(wiring: Wiring, energy: Energy, labels: Labels) -> bool:
     return changed
 
 
-def _flood(wiring: Wiring, labels: Labels, edge: Edge, *, forward: bool) -> Labels:
-    """Labels for one side of the edge that make it free, and for all that then should follow."""
+def _flood(wiring: Wiring, labels: Labels, edge: Edge, *, forward: bool, siblings: bool) -> Labels:
+    """Labels for one side of the edge that make it free, and for all that then should follow.
+
+    siblings: where the producer cannot follow, its other readers take the same order, so that one
+    Transpose serves all (slices of one tensor).
+    """
     proposal: Labels = {}
     trial = dict(labels)
     start = _across(wiring, edge, trial, forward=forward)
@@ -94,7 +98,10 @@ def _flood(wiring: Wiring, labels: Labels, edge: Edge, *, forward: bool) -> Labe
             continue
         proposal[node] = trial[node] = label
         for near in wiring.into[node]:
-            queue.extend(_follow(wiring, near, trial, labels, forward=False))
+            followers = _follow(wiring, near, trial, labels, forward=False)
+            if siblings and not followers:
+                followers = _siblings(wiring, near, trial, labels)
+            queue.extend(followers)
         for out in node.outputs:
             for near in wiring.readers.get(out, ()):
                 queue.extend(_follow(wiring, near, trial, labels, forward=True))
@@ -109,6 +116,21 @@ def _follow(
     if found is None or labels[found[0]] == found[1]:
         return []
     return [found]
+
+
+def _siblings(wiring: Wiring, edge: Edge, trial: Labels, labels: Labels) -> list[tuple[Node, Perm]]:
+    """Labels for the other readers of a value to read it in the order this edge wants."""
+    want = wiring.want(edge, trial)
+    if want == wiring.have(edge, trial):
+        return []
+    found = []
+    for other in wiring.readers[edge.source]:
+        if other.sizes != edge.sizes or other.consumer is None or other is edge:
+            continue
+        label = _label_after(wiring, other, want, trial)
+        if label is not None and labels[other.consumer] != label:
+            found.append((other.consumer, label))
+    return found
 
 
 def _across(

@@ -24,6 +24,7 @@ from splitter.normalize.einsum import expand_einsum
 from splitter.normalize.exchange import to_draft, to_proto
 from splitter.normalize.fold import fold_constants, require_static
 from splitter.normalize.gemm import split_gemm
+from splitter.normalize.group_norm import fuse_group_norm
 from splitter.normalize.nan_guards import drop_nan_guards
 from splitter.normalize.noops import remove_noops
 from splitter.normalize.norm_affine import fold_norm_affine
@@ -54,6 +55,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(fold_constants, "types of what standardize wrote"),
     Pass(require_static, "what is still dynamic is the user's to change"),
     Pass(expand_einsum, "needs static shapes; its products are fused like any other"),
+    Pass(fuse_group_norm, "before 1-D is lifted, which would put Reshapes into the pattern"),
     Pass(lift_one_dimension, "before weights are scaled: one rank of convolution weights"),
     Pass(remove_noops, "fewer patterns for the fusions; all changes of shape are Reshape"),
     Pass(drop_nan_guards, "a mask is still a constant beside its Softmax"),

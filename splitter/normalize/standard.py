@@ -154,8 +154,6 @@ def _attention(draft: Draft, node: Node) -> None:
         return
     if node.attrs.get("softcap", 0.0):
         return
-    if any(int(node.attrs.get(f"{side}_window_size", -1)) >= 0 for side in ("left", "right")):
-        return
     flat = len(shapes[0] or ()) == 3
     heads = [int(node.attrs.get(k, 0)) for k in ("q_num_heads", "kv_num_heads", "kv_num_heads")]
     if not flat:

@@ -61,7 +61,7 @@ def test_a_convolution_gets_a_transpose_on_either_side() -> None:
     assert graph.values[graph.units[1].outputs[0]].axes == (0, 2, 3, 1)
 
 
-NETWORK = """g (float[1,3,8,12] x) => (float[1,6] y) <int64[2] flat = {1, 6}, int64[2] hw = {2, 3}> {
+NETWORK = """g (float[1,3,8,12] x) => (float[1,6] y) <int64[2] flat = {1, 6}> {
   a = Conv<pads = [1,1,1,1]>(x, w0, b0) r = Relu(a)
   c = Conv<pads = [1,1,1,1]>(r, w1) d = Add(c, r) e = Mul(d, channel)
   p = MaxPool<kernel_shape = [2,2], strides = [2,2]>(e)
@@ -251,3 +251,14 @@ def test_the_same_model_gives_the_same_graph() -> None:
     first, second = (laid(weighted(NETWORK, shapes, opset=13)) for _ in range(2))
     assert first.units == second.units and first.values == second.values
     assert all(np.array_equal(first.constants[n], second.constants[n]) for n in first.constants)
+
+
+def test_one_transpose_serves_all_slices_of_a_tensor() -> None:
+    body = """g (float[1,5,24] x) => (float[1,2,5,5] y, float[1,2,5,4] z)
+    <int64[5] five = {1,5,3,2,4}, int64[3] parts = {1,1,1}, int64[1] first = {0}> {
+      m = MatMul(x, w) r = Reshape(m, five) t = Transpose<perm = [2,0,3,1,4]>(r)
+      q, k, v = Split<axis = 0>(t, parts) q1 = Squeeze(q, first) k1 = Squeeze(k, first)
+      v1 = Squeeze(v, first) k2 = Transpose<perm = [0,1,3,2]>(k1) y = MatMul(q1, k2)
+      z = MatMul(y, v1) }"""
+    graph = laid(weighted(body, {"w": (24, 24)}))
+    assert count(graph)["Transpose"] == 1

@@ -62,7 +62,8 @@ def test_an_old_form_means_the_same(name: str) -> None:
 
 
 def test_group_normalization_of_opset_18_has_one_scale_a_group() -> None:
-    body = """g (float[1,6,4] x) => (float[1,6,4] y) <float[2] s = {2.0, -1.0}, float[2] b = {0.5, 3}>
+    body = """g (float[1,6,4] x) => (float[1,6,4] y)
+    <float[2] s = {2.0, -1.0}, float[2] b = {0.5, 3}>
     { y = GroupNormalization<num_groups = 2>(x, s, b) }"""
     before = model_of(body, opset=18)
     assert same(before, run_passes(before))

@@ -16,6 +16,7 @@ from splitter.normalize.dedupe import dedupe
 from splitter.normalize.einsum import expand_einsum
 from splitter.normalize.fold import fold_constants
 from splitter.normalize.gemm import split_gemm
+from splitter.normalize.group_norm import fuse_group_norm
 from splitter.normalize.nan_guards import drop_nan_guards
 from splitter.normalize.noops import remove_noops
 from splitter.normalize.norms import absorb_affine, fuse_norms
@@ -144,10 +145,12 @@ def test_gemm_is_matmul_and_add(transpose: int, alpha: float, beta: float) -> No
 
 
 LINEAR = {
-    "Conv": ("float[1,4,5,5] x) => (float[1,6,5,5] y", "Conv<pads = [1,1,1,1]>(x, w)", (6, 4, 3, 3)),
+    "Conv": ("float[1,4,5,5] x) => (float[1,6,5,5] y", "Conv<pads = [1,1,1,1]>(x, w)",
+             (6, 4, 3, 3)),
     "grouped Conv": ("float[1,4,5,5] x) => (float[1,6,5,5] y",
                      "Conv<pads = [1,1,1,1], group = 2>(x, w)", (6, 2, 3, 3)),
-    "ConvTranspose": ("float[1,4,5,5] x) => (float[1,6,7,7] y", "ConvTranspose(x, w)", (4, 6, 3, 3)),
+    "ConvTranspose": ("float[1,4,5,5] x) => (float[1,6,7,7] y", "ConvTranspose(x, w)",
+                      (4, 6, 3, 3)),
     "grouped ConvTranspose": ("float[1,4,5,5] x) => (float[1,6,7,7] y",
                               "ConvTranspose<group = 2>(x, w)", (4, 3, 3, 3)),
 }  # fmt: skip
@@ -242,13 +245,14 @@ def test_gather_of_a_range_is_a_slice(index: str, left: dict[str, int]) -> None:
 
 
 def test_equal_chains_before_a_concat_are_one_behind_it() -> None:
-    part = ("a{0} = Reshape(x{0}, split) b{0} = Transpose<perm = [0, 3, 1, 2]>(a{0}) "
-            "c{0} = Slice(b{0}, zero, three, two)")  # fmt: skip
-    body = """g (float[1,20,2] x1, float[1,20,3] x2) => (float[1,5,3,5] y)
-    <int64[1] zero = {0}, int64[1] three = {3}, int64[1] two = {2}> { %s
-      y = Concat<axis = 1>(c1, c2) }""" % " ".join(part.format(i) for i in (1, 2))
-    body = body.replace("split) b1", "s1) b1").replace("split) b2", "s2) b2")
-    body = body.replace("<int64", "<int64[4] s1 = {1,4,5,2}, int64[4] s2 = {1,4,5,3}, int64", 1)
+    parts = " ".join(
+        f"a{i} = Reshape(x{i}, s{i}) b{i} = Transpose<perm = [0, 3, 1, 2]>(a{i}) "
+        f"c{i} = Slice(b{i}, zero, three, two)"
+        for i in (1, 2)
+    )
+    body = f"""g (float[1,20,2] x1, float[1,20,3] x2) => (float[1,5,3,5] y)
+    <int64[4] s1 = {{1,4,5,2}}, int64[4] s2 = {{1,4,5,3}}, int64[1] zero = {{0}},
+     int64[1] three = {{3}}, int64[1] two = {{2}}> {{ {parts} y = Concat<axis = 1>(c1, c2) }}"""
     before = model_of(body)
     after = run_passes(before, hoist_concats)
     assert ops(after) == {"Concat": 1, "Reshape": 1, "Transpose": 1, "Slice": 1}
@@ -355,3 +359,16 @@ def test_arithmetic_on_random_chains_keeps_the_numbers(data: st.DataObject) -> N
     before = model_of(body)
     after = run_passes(before, simplify_arithmetic, merge_constants, remove_noops)
     assert same(before, after, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("affine", ["a = Mul(back, s) y = Add(a, b)", "y = Mul(back, s)", ""])
+def test_group_normalization_out_of_instance_normalization(affine: str) -> None:
+    out = "y" if not affine else "back"
+    body = f"""g (float[2,6,3,3] x) => (float[2,6,3,3] y)
+    <int64[3] split = {{0, 2, -1}}, int64[4] whole = {{2, 6, 3, 3}}> {{
+      r = Reshape(x, split) n = InstanceNormalization<epsilon = 0.001>(r, gs, gb)
+      {out} = Reshape(n, whole) {affine} }}"""
+    shapes = {"gs": (2,), "gb": (2,), "s": (6, 1, 1), "b": (1, 6, 1, 1)}
+    before = weighted(body, shapes)
+    after = run_passes(before, fuse_group_norm)
+    assert ops(after) == {"GroupNormalization": 1} and same(before, after, tolerance=1e-5)
