@@ -278,7 +278,6 @@ PLAIN = frozenset(
         "Mish",
         "Not",
         "IsNaN",
-        "IsInf",
         "Identity",
         "Min",
         "Max",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from splitter.graph import Graph, Unit
 from splitter.ops.registry import NARROW, Emitter, Lowering, Op, lite_dtype
 
@@ -213,11 +215,38 @@ def _prelu_kernel(graph: Graph, unit: Unit) -> str | None:
     return None if len(value.shape) <= 4 else f"rank {len(value.shape)}"
 
 
+def emit_equal_infinity(e: Emitter, unit: Unit) -> None:
+    """x == inf as x >= the largest float: float arithmetic saturates there."""
+    left = unit.inputs[0] in e.graph.constants
+    bound = e.graph.constants[unit.inputs[0 if left else 1]]
+    top = float(np.finfo(np.float32).max)
+    high = bool(bound.reshape(-1)[0] > 0)
+    limit = e.const(np.full(bound.shape, top if high else -top), "largest")
+    x = e.value(unit.inputs[1 if left else 0])
+    e.finish("GREATER_EQUAL" if high else "LESS_EQUAL", unit, [x, limit])
+
+
+def _infinity(graph: Graph, unit: Unit) -> str | None:
+    for name in unit.inputs:
+        data = graph.constants.get(name)
+        if data is not None and data.dtype.kind == "f" and data.size:
+            if np.all(np.isposinf(data)) or np.all(np.isneginf(data)):
+                return None
+    return "neither side is infinity"
+
+
 OPS = (
     binary("Add", "ADD"),
     binary("Sub", "SUB"),
     binary("Mul", "MUL"),
-    binary("Equal", "EQUAL"),
+    Op(
+        "Equal",
+        (
+            Lowering("at_least_largest", emit_equal_infinity, applies=_infinity),
+            *binary("Equal", "EQUAL").lowerings,
+        ),
+        commute="elementwise",
+    ),
     binary("Greater", "GREATER"),
     binary("GreaterOrEqual", "GREATER_EQUAL"),
     binary("Less", "LESS"),

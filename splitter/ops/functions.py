@@ -160,13 +160,14 @@ def is_nan(e: Emitter, x: str, unit: Unit) -> str:
 
 
 def is_inf(e: Emitter, x: str, unit: Unit) -> str:
+    """TFLite's float arithmetic saturates at the largest float, which therefore counts."""
     positive = unit.attrs.get("detect_positive", 1)
     negative = unit.attrs.get("detect_negative", 1)
     if positive and negative:
-        return compare(e, "GREATER", one(e, "ABS", x), FLOAT_MAX)
+        return compare(e, "GREATER_EQUAL", one(e, "ABS", x), FLOAT_MAX)
     if positive:
-        return compare(e, "GREATER", x, FLOAT_MAX)
-    return compare(e, "LESS", x, -FLOAT_MAX if negative else -np.inf)
+        return compare(e, "GREATER_EQUAL", x, FLOAT_MAX)
+    return compare(e, "LESS_EQUAL", x, -FLOAT_MAX if negative else -np.inf)
 
 
 # -- trigonometry -----------------------------------------------------------------------------

@@ -32,33 +32,33 @@ from splitter.ops.window import (
 )
 
 
+def _pool(e: Emitter, unit: Unit, x: str, over: tuple[Window, ...], *, padding: str) -> None:
+    """MAX_POOL_2D as the unit's last operator; integers are pooled as floats."""
+    if e.dtype(e.value(unit.inputs[0])) != "float32":
+        e.finish("CAST", unit, [pool(e, "MAX_POOL_2D", x, over, padding=padding)])
+        return
+    activation = unit.attrs.get("activation", "")
+    pool(
+        e, "MAX_POOL_2D", x, over, padding=padding, out=unit.outputs[0], activation=activation
+    )
+
+
+def _floats(e: Emitter, unit: Unit) -> str:
+    x = e.value(unit.inputs[0])
+    return x if e.dtype(x) == "float32" else e.op("CAST", [x], e.shape(x), hint="float")
+
+
 def _emit_max(pad: AxisPool) -> Callable[[Emitter, Unit], None]:
     def emit(e: Emitter, unit: Unit) -> None:
         over = image_windows(e.graph, unit)
-        x = pad(e, e.value(unit.inputs[0]), over)
-        pool(
-            e,
-            "MAX_POOL_2D",
-            x,
-            over,
-            out=unit.outputs[0],
-            activation=unit.attrs.get("activation", ""),
-        )
+        _pool(e, unit, pad(e, _floats(e, unit), over), over, padding="VALID")
 
     return emit
 
 
 def emit_max_pool(e: Emitter, unit: Unit) -> None:
     over = image_windows(e.graph, unit)
-    pool(
-        e,
-        "MAX_POOL_2D",
-        e.value(unit.inputs[0]),
-        over,
-        padding=padding_of(over),
-        out=unit.outputs[0],
-        activation=unit.attrs.get("activation", ""),
-    )
+    _pool(e, unit, _floats(e, unit), over, padding=padding_of(over))
 
 
 def _zeros(e: Emitter, x: str, over: tuple[Window, ...]) -> str:

@@ -82,15 +82,40 @@ def emit_layer_norm(e: Emitter, unit: Unit) -> None:
     scale_channels(e, y, gamma, beta, out=unit.outputs[0], shape=shape)
 
 
+def emit_statistics(e: Emitter, unit: Unit) -> None:
+    """With the mean and the inverse deviation as outputs of their own."""
+    x = e.value(unit.inputs[0])
+    shape = e.shape(x)
+    axis = int(unit.attrs.get("axis", -1)) % len(shape)
+    size = prod(shape[axis:])
+    rows = e.reshape(x, (prod(shape[:axis]), size))
+    mean = _mean(e, rows, hint="mean")
+    centered = two(e, "SUB", rows, mean, hint="centered")
+    square = two(e, "MUL", centered, centered, hint="square")
+    epsilon = float(unit.attrs.get("epsilon", 1e-5))
+    inverse = one(e, "RSQRT", _mean(e, square, bias=epsilon, hint="variance"))
+    for name, tensor in zip(unit.outputs[1:], (mean, inverse), strict=False):
+        if name:
+            e.reshape(tensor, e.graph.shape(name), out=name)
+    gamma, beta = _affine(e, unit)
+    gamma = np.ones(size) if gamma is None else gamma
+    y = two(e, "MUL", centered, inverse, hint="normalized")
+    scale_channels(e, y, gamma, beta, out=unit.outputs[0], shape=shape)
+
+
 def _one_output(graph: Graph, unit: Unit) -> str | None:
-    extra = [name for name in unit.outputs[1:] if name and graph.consumers.get(name)]
+    used = (*graph.outputs, *(name for u in graph.units for name in u.inputs))
+    extra = [name for name in unit.outputs[1:] if name and name in used]
     return "its mean or deviation output is used" if extra else None
 
 
 OPS = (
     Op(
         "LayerNormalization",
-        (Lowering("fully_connected", emit_layer_norm, applies=_one_output),),
+        (
+            Lowering("fully_connected", emit_layer_norm, applies=_one_output),
+            Lowering("with_statistics", emit_statistics),
+        ),
         commute="axis",
     ),
 )
