@@ -11,12 +11,13 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from splitter import arguments as args
 from splitter.diagnostics import SplitterError
 
 GOOD, FAILED, BAD_INPUT = 0, 1, 2
@@ -31,12 +32,10 @@ EPILOG = (
     " split is coreutils' split; splitter is always this tool."
 )
 
-job = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-tools = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+job = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+tools = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 rules = typer.Typer(help="Look at rule files.")
 tools.add_typer(rules, name="rules")
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, no progress.")]
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -91,83 +90,38 @@ def _tell(what: str, where: str, hint: str, *, as_json: bool) -> None:
         print(json.dumps({"error": {"what": what, "where": where, "hint": hint}}))
 
 
-def _floats(option: str) -> Callable[[str], tuple[float, ...]]:
-    def parse(text: str) -> tuple[float, ...]:
-        try:
-            return tuple(float(word) for word in text.split(",")) if text else ()
-        except ValueError:
-            raise SplitterError(
-                f"{text!r} is not a list of numbers", where=option, hint="like 0.485,0.456,0.406"
-            ) from None
-
-    return parse
-
-
-def _names(texts: Sequence[str]) -> tuple[str, ...]:
-    """Comma lists, the option given once or several times."""
-    return tuple(word for text in texts for word in text.split(",") if word)
-
-
-def _shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """NAME=1x3x384x384, one for each option."""
-    shapes = {}
-    for text in texts:
-        name, _, dims = text.rpartition("=")
-        lengths = dims.split("x")
-        if not name or not all(length.isdecimal() and int(length) for length in lengths):
-            raise SplitterError(
-                f"{text!r} is not NAME=LENGTHxLENGTH...",
-                where="--shape",
-                hint="like --shape input=1x3x384x384",
-            )
-        shapes[name] = tuple(int(length) for length in lengths)
-    return shapes
-
-
 @job.command(epilog=EPILOG)
 def split(
-    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The model, as exported.")],
-    target: Annotated[
-        str, typer.Option(help="The NPU: a name of `split targets`, or a rule file.")
-    ] = "",
-    output: Annotated[
-        str, typer.Option("-o", "--output", help="Folder to write; default MODEL-TARGET.")
-    ] = "",
-    calibration: Annotated[
-        str, typer.Option(help="Folder of images, .npz, or `random` (figures mean nothing then).")
-    ] = "",
-    calibration_samples: Annotated[int, typer.Option(min=1, help="Use at most so many.")] = 32,
-    preprocess: Annotated[str, typer.Option(help="imagenet, 0-1 or none (0 to 255).")] = "",
-    mean: Annotated[str, typer.Option(help="Subtracted from images in 0..1, by channel.")] = "",
-    std: Annotated[str, typer.Option(help="Divides after that, by channel.")] = "",
-    validation: Annotated[
-        str, typer.Option(help="Like --calibration; default: some of its samples, kept back.")
-    ] = "",
-    verify_samples: Annotated[int, typer.Option(min=1, help="Verify on at most so many.")] = 32,
-    shape: Annotated[list[str], typer.Option(help="Binds free dimensions: NAME=1x3x384x384.")] = [],  # noqa: B006  typer copies it
-    trust: Annotated[
-        str, typer.Option(help="Weakest rules believed: vendor, field, proxy, inferred.")
-    ] = "proxy",
-    int16: Annotated[
-        list[str], typer.Option(help="auto, or values off the NPU that take 16 bits.")
-    ] = [],  # noqa: B006
-    npu: Annotated[list[str], typer.Option(help="Nodes that must be on the NPU.")] = [],  # noqa: B006
-    cpu: Annotated[list[str], typer.Option(help="Nodes that must be on the CPU.")] = [],  # noqa: B006
-    cut: Annotated[list[str], typer.Option(help="Values where the NPU part ends.")] = [],  # noqa: B006
-    keep_float: Annotated[bool, typer.Option("--keep-float", help="Write float.tflite.")] = False,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of the runtimes.")] = 2,
-    task: Annotated[str, typer.Option(help="What the outputs decide: detection, ...")] = "",
-    as_json: Json = False,
+    model: args.Model,
+    target: args.Target = "",
+    output: args.Output = "",
+    calibration: args.Calibration = "",
+    calibration_samples: args.CalibrationSamples = 32,
+    validation: args.Validation = "",
+    verify_samples: args.VerifySamples = 32,
+    preprocess: args.Preprocess = "",
+    mean: args.Mean = "",
+    std: args.Std = "",
+    trust: args.Trust = "proxy",
+    npu: args.Npu = None,
+    cpu: args.Cpu = None,
+    cut: args.Cut = None,
+    int16: args.Int16 = None,
+    shape: args.Shape = None,
+    task: args.TaskName = "",
+    keep_float: args.KeepFloat = False,
+    threads: args.Threads = 2,
+    as_json: args.Json = False,
 ) -> int:
     """Split an ONNX model into an INT8 part for the NPU and one for the CPU."""
-    if not target:
-        from splitter.targets import targets
+    from splitter.options import Options
+    from splitter.rulefile import TRUSTS
+    from splitter.targets import targets
 
+    if not target:
         raise SplitterError(
             "for which NPU?", where="--target", hint=f"one of {', '.join(targets())}"
         )
-    from splitter.options import Options
-
     options = Options(
         model=model,
         target=target,
@@ -175,16 +129,16 @@ def split(
         calibration=calibration,
         calibration_samples=calibration_samples,
         preprocess=preprocess,
-        mean=_floats("--mean")(mean),
-        std=_floats("--std")(std),
+        mean=args.floats("--mean", mean),
+        std=args.floats("--std", std),
         validation=validation,
         verify_samples=verify_samples,
-        shapes=_shapes(shape),
-        trust=trust,
-        int16=_names(int16),
-        npu=_names(npu),
-        cpu=_names(cpu),
-        cut=_names(cut),
+        shapes=args.shapes(shape),
+        trust=args.one_of("--trust", trust, TRUSTS),
+        int16=args.names(int16),
+        npu=args.names(npu),
+        cpu=args.names(cpu),
+        cut=args.names(cut),
         keep_float=keep_float,
         threads=threads,
         task=task,
@@ -215,14 +169,16 @@ def _shown(result: Any) -> str:
 @tools.command("inspect")
 def inspect_command(
     path: Annotated[Path, typer.Argument(metavar="FILE.tflite|OUT")],
-    target: Annotated[str, typer.Option(help="Judge by the rules of this NPU.")] = "",
-    trust: Annotated[str, typer.Option(help="Weakest rules believed.")] = "proxy",
-    as_json: Json = False,
+    target: args.Target = "",
+    trust: args.Trust = "proxy",
+    as_json: args.Json = False,
 ) -> int:
     """Operators, float tensors, unequal scales, broken rules, and what the NPU's compiler took."""
     from splitter.examine import examine
+    from splitter.rulefile import TRUSTS
     from splitter.targets import load_target
 
+    args.one_of("--trust", trust, TRUSTS)
     found = examine(path, load_target(target) if target else None, trust=trust)
     if as_json:
         print(json.dumps({"files": [one.to_json() for one in found]}, indent=1))
@@ -232,7 +188,7 @@ def inspect_command(
 
 
 @tools.command("targets")
-def targets_command(as_json: Json = False) -> int:
+def targets_command(as_json: args.Json = False) -> int:
     """The NPUs that rule files come with."""
     from splitter.targets import load_target, targets
 

@@ -291,7 +291,7 @@ def mounted(place: Path) -> Iterator[Path]:
     if not made:
         pytest.skip("cannot mount a file system here")
     yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def test_a_full_disk_is_told_and_leaves_nothing(place: Path, mounted: Path) -> None:
@@ -310,6 +310,19 @@ def test_a_file_that_may_not_grow_leaves_nothing(place: Path) -> None:
 
 def test_an_unknown_option_is_refused(place: Path) -> None:
     assert "--frobnicate" in refusal("model.onnx", *GOOD, "--frobnicate", cwd=place)
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "known"),
+    [("--trust", "everyone", "vendor"), ("--preprocess", "imagnet", "imagenet")],
+)
+def test_an_unknown_word_is_refused_and_the_known_ones_are_told(
+    place: Path, option: str, word: str, known: str
+) -> None:
+    samples(place / "photos.npz", images=np.zeros((4, 16, 16, 3), np.uint8))
+    message = refusal("model.onnx", *GOOD, "--calibration", "photos.npz", option, word, cwd=place)
+    assert word in message
+    assert known in message
 
 
 @pytest.mark.parametrize("option", ["--npu", "--cpu", "--cut", "--int16"])

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MODULES = {"ai_edge_litert": "ai-edge-litert", "PIL": "pillow", "google": "protobuf"}
 """Modules whose distribution has another name."""
-THROUGH = {"protobuf": "onnx", "flatbuffers": "ai-edge-litert"}
+THROUGH = {"protobuf": "onnx", "flatbuffers": "ai-edge-litert", "markupsafe": "jinja2"}
 """Distributions that are required by one of ours, and come with it."""
 ON_THE_BOARD = {"tensorflow", "tflite-runtime"}
 """What the glue looks for when ai-edge-litert is not there."""
