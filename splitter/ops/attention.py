@@ -1,10 +1,15 @@
-"""Softmax, whole or by head."""
+"""Softmax, whole or by head, alone or with the product that reads it."""
 
 from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
 from splitter.graph import Graph, Unit
+from splitter.ops.elementwise import one, two
+from splitter.ops.linear import fully_connected
+from splitter.ops.reduce import reduce
 from splitter.ops.registry import Emitter, Lowering, Op
 
 
@@ -59,7 +64,74 @@ def _several_heads(graph: Graph, unit: Unit) -> str | None:
     return None if heads <= 64 else f"{heads} heads, over 64"
 
 
+def _rows(e: Emitter, unit: Unit) -> tuple[str, str]:
+    """Scores [batch, rows, columns] and values [batch, ...] of an Attend unit."""
+    scores, values = e.value(unit.inputs[0]), e.value(unit.inputs[1])
+    batch = prod(e.shape(scores)[:-2])
+    scores = e.reshape(scores, (batch, *e.shape(scores)[-2:]))
+    return scores, e.reshape(values, (batch, *e.shape(values)[-2:]))
+
+
+def _weigh(e: Emitter, unit: Unit, weights: str, values: str) -> str:
+    """weights [batch, rows, columns] @ values -> [batch, rows, width]."""
+    adj_y = bool(unit.attrs.get("adj_y"))
+    width = e.shape(values)[1 if adj_y else 2]
+    return e.op(
+        "BATCH_MATMUL", [weights, values], (*e.shape(weights)[:2], width), hint="weighed",
+        adj_x=False, adj_y=adj_y, asymmetric_quantize_inputs=False,
+    )
+
+
+def emit_attend(e: Emitter, unit: Unit) -> None:
+    scores, values = _rows(e, unit)
+    y = _weigh(e, unit, softmax(e, scores), values)
+    e.reshape(y, e.graph.shape(unit.outputs[0]), out=unit.outputs[0])
+
+
+def emit_attend_by_head(e: Emitter, unit: Unit) -> None:
+    """As `attend`, with one SOFTMAX for each head."""
+    scores, values = _rows(e, unit)
+    batch, rows, columns = e.shape(scores)
+    parts = [softmax(e, e.slice(scores, (head, 0, 0), (1, rows, columns))) for head in range(batch)]
+    y = _weigh(e, unit, e.concat(parts, 0), values)
+    e.reshape(y, e.graph.shape(unit.outputs[0]), out=unit.outputs[0])
+
+
+def emit_attend_exponential(e: Emitter, unit: Unit) -> None:
+    """exp(score - row maximum) @ values, divided by the row's sum afterwards.
+
+    In int8 the exponentials have a step of 1/127 of the row's largest weight, however many tokens
+    share the row. The division is two products with 1 / sqrt(sum), whose range over the rows is the
+    square root of the sum's.
+    """
+    scores, values = _rows(e, unit)
+    batch, rows, columns = e.shape(scores)
+    top = reduce(e, "REDUCE_MAX", scores, (2,), True)
+    weights = one(e, "EXP", two(e, "SUB", scores, top, hint="below_top"))
+    flat = e.reshape(weights, (batch * rows, columns))
+    total = fully_connected(e, flat, e.const(np.ones((1, columns)), "ones"), "", hint="total")
+    root = e.reshape(one(e, "RSQRT", total), (batch, rows, 1))
+    y = _weigh(e, unit, weights, values)
+    y = two(e, "MUL", two(e, "MUL", y, root), root)
+    e.reshape(y, e.graph.shape(unit.outputs[0]), out=unit.outputs[0])
+
+
+def _several_matrices(graph: Graph, unit: Unit) -> str | None:
+    heads = prod(graph.shape(unit.inputs[0])[:-2])
+    if heads == 1:
+        return "there is one head only"
+    return None if heads <= 64 else f"{heads} heads, over 64"
+
+
 OPS = (
+    Op(
+        "Attend",
+        (
+            Lowering("softmax", emit_attend),
+            Lowering("exponential", emit_attend_exponential),
+            Lowering("softmax_by_head", emit_attend_by_head, applies=_several_matrices),
+        ),
+    ),
     Op(
         "Softmax",
         (

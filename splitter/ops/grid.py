@@ -59,9 +59,11 @@ def coordinate(e: Emitter, grid: str, column: int, size: int, how: Sampling) -> 
     )
     if how.padding == "reflection":
         u = _reflected(e, u, *how.border(size))
-    if how.padding == "border" or (how.padding == "reflection" and how.mode != "cubic"):
-        u = two(e, "MAXIMUM", u, e.const(0.0, "first"))
-        u = two(e, "MINIMUM", u, e.const(size - 1.0, "last"))
+    cubic = how.mode == "cubic"
+    if how.padding == "border" or (how.padding == "reflection" and not cubic):
+        # Beyond one element outside, all four cubic taps read the edge.
+        u = two(e, "MAXIMUM", u, e.const(-1.0 if cubic else 0.0, "first"))
+        u = two(e, "MINIMUM", u, e.const(float(size if cubic else size - 1), "last"))
     if how.mode == "nearest":
         u = one(e, "ROUND", u)
     return u

@@ -18,7 +18,12 @@ def emit_mod(e: Emitter, unit: Unit) -> None:
 def emit_fmod(e: Emitter, unit: Unit) -> None:
     """The sign of the dividend: |a| mod |b|, negated where a < 0."""
     a, b = (e.value(name) for name in unit.inputs)
-    rest = two(e, "FLOOR_MOD", one(e, "ABS", a), one(e, "ABS", b))
+    known = e.graph.constants.get(unit.inputs[1])
+    if known is None:
+        b = one(e, "ABS", b)
+    else:
+        b = e.const(np.abs(known), "divisor", dtype=e.dtype(b))
+    rest = two(e, "FLOOR_MOD", one(e, "ABS", a), b)
     negative = compare(e, "LESS", a, 0.0)
     shape = e.graph.shape(unit.outputs[0])
     y = e.op(

@@ -45,6 +45,10 @@ def _short(graph: Graph, unit: Unit) -> str | None:
     return None if size <= LONGEST else f"{size} elements, over {LONGEST}"
 
 
+def _not_short(graph: Graph, unit: Unit) -> str | None:
+    return None if _short(graph, unit) else "a matrix holds it"
+
+
 def emit_log_softmax(e: Emitter, unit: Unit) -> None:
     x = e.value(unit.inputs[0])
     rank = len(e.shape(x))
@@ -132,7 +136,7 @@ OPS = (
         "CumSum",
         (
             Lowering("triangular_matrix", emit_triangle, applies=_short),
-            Lowering("cumsum", emit_cumsum),
+            Lowering("cumsum", emit_cumsum, applies=_not_short),
         ),
     ),
     Op("LogSoftmax", (Lowering("log_softmax", emit_log_softmax),), commute="axis"),
