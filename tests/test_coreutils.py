@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -130,6 +131,45 @@ def test_a_bare_model_is_ours_only_when_typed_at_a_prompt() -> None:
     assert coreutils.ours(["model.onnx"], prompt=True)
     assert not coreutils.ours(["model.onnx"])
     assert not coreutils.ours(["model.onnx", "part_"], prompt=True)
+
+
+def typed(arguments: list[str], *, cwd: Path, path: str) -> bytes:
+    """What a terminal shows of a program that leads its process group, as at a prompt."""
+    root = str(Path(coreutils.__file__).parent.parent)
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(cwd)
+        os.execvpe(arguments[0], arguments, {"PATH": path, "PYTHONPATH": root, "TERM": "dumb"})
+    shown = b""
+    try:
+        while chunk := os.read(terminal, 1000):
+            shown += chunk
+    except OSError:  # the other end is closed
+        pass
+    os.waitpid(child, 0)
+    os.close(terminal)
+    return shown
+
+
+def test_a_bare_model_at_a_real_prompt_asks_for_the_target_and_in_a_script_it_is_cut(
+    bin_with_ours: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "model.onnx").write_bytes(LINES)
+    path = f"{bin_with_ours}:/usr/bin:/bin"
+    ours = str(bin_with_ours / "split")
+    assert b"--target" in typed([ours, "model.onnx"], cwd=tmp_path, path=path)
+    assert not (tmp_path / "xaa").exists()
+    typed(["/bin/sh", "-c", "split model.onnx; true"], cwd=tmp_path, path=path)
+    assert (tmp_path / "xaa").read_bytes() == LINES
+
+
+def test_help_at_a_prompt_is_the_system_s_with_a_word_on_where_ours_is(
+    bin_with_ours: Path, tmp_path: Path
+) -> None:
+    path = f"{bin_with_ours}:/usr/bin:/bin"
+    shown = typed([str(bin_with_ours / "split"), "--help"], cwd=tmp_path, path=path)
+    assert b"splitter --help" in shown
+    assert b"--suffix-length" in shown
 
 
 def test_no_option_of_ours_is_one_of_coreutils_or_an_abbreviation_of_one(tmp_path: Path) -> None:
