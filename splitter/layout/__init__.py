@@ -39,9 +39,6 @@ Matrix products:
                    swapped); numpy broadcasting of the leading axes; both variable, or one of them
                    a constant that FullyConnected cannot take
 
-  Attend           (scores, values)  adj_y: softmax of the scores over their last axis, times values;
-                   equal leading axes
-
 Elementwise, numpy broadcasting on the stored shapes (a constant may have a lower rank):
   Add Sub Mul      (a, b)  activation          Div Pow Min Max  (a, b)
   Mod              (a, b)  fmod: bool          PRelu (x, slope)
@@ -90,7 +87,6 @@ from __future__ import annotations
 
 from splitter.graph import Graph
 from splitter.layout.assign import assign
-from splitter.layout.attention import fuse_attention
 from splitter.layout.build import build
 from splitter.layout.fuse import fuse_units
 from splitter.layout.units import make_units
@@ -107,4 +103,4 @@ def layout(model: Model) -> Graph:
     make_units(draft)
     fuse_units(draft)
     wiring = wire(draft)
-    return fuse_attention(build(draft, wiring, assign(wiring)))
+    return build(draft, wiring, assign(wiring))

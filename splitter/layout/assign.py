@@ -1,17 +1,18 @@
 """Chooses the layout of every unit so that few transposes remain.
 
-First every flexible unit takes, front to back, the layout its inputs come in (transposes sink).
-Then regions are relabeled: each transpose that is left proposes that the units on one side of it,
-and all that follow from them, change their layout to make it vanish. A minimum cut picks the part
-of the region for which this is cheapest, and it is taken when the whole graph gets cheaper. So the
-result is never worse than the start, and a transpose may cross any number of units at once.
+From two starts: every flexible unit takes, front to back, the layout its inputs come in (transposes
+sink), or every one has its ONNX layout. Then regions are relabeled: each transpose that is left
+proposes that the units on one side of it, and all that follow from them, change their layout to
+make it vanish. A minimum cut picks the part of the region for which this is cheapest, and it is
+taken when the whole graph gets cheaper. So the result is never worse than the starts, and a
+transpose may cross any number of units at once.
 """
 
 from __future__ import annotations
 
 from splitter.draft import Node
 from splitter.layout.energy import Energy
-from splitter.layout.fusion import fuse
+from splitter.layout.fusion import MARGIN, fuse
 from splitter.layout.ports import identity
 from splitter.layout.views import Atoms, Perm, perm_for
 from splitter.layout.wiring import Edge, Wiring
@@ -22,11 +23,24 @@ ROUNDS = 4  # a round tries every transpose left; more than two rounds are rare
 
 def assign(wiring: Wiring) -> Labels:
     """A label for every unit."""
-    labels = _sink(wiring)
     energy = Energy(wiring)
-    for _ in range(ROUNDS):
-        if not _improve(wiring, energy, labels):
-            break
+    best: Labels = {}
+    for labels in (_sink(wiring), _plain(wiring)):
+        for _ in range(ROUNDS):
+            if not _improve(wiring, energy, labels):
+                break
+        if not best or energy.total(labels) < energy.total(best) - MARGIN:
+            best = labels
+    return best
+
+
+def _plain(wiring: Wiring) -> Labels:
+    """Every flexible unit in the ONNX layout, as far as it can run in it."""
+    labels: Labels = {}
+    for node in wiring.units:
+        port = wiring.ports[node]
+        label = identity(port.rank) if port.fixed is None else port.fixed
+        labels[node] = label if port.allowed(label) else _last_axis(wiring, node)
     return labels
 
 

@@ -52,5 +52,9 @@ class Energy:
                 total += self.transpose(edge)
         return total
 
+    def total(self, labels: Labels) -> float:
+        """The cost of the whole graph."""
+        return self.values(self.wiring.readers, labels)
+
     def values(self, sources: Iterable[str], labels: Labels) -> float:
         return sum(self.value(source, labels) for source in sources)

@@ -24,7 +24,8 @@ def fuse(wiring: Wiring, energy: Energy, labels: Labels, proposal: Labels) -> bo
     sources = _touched(wiring, proposal)
     before = energy.values(sources, labels)
     best: Labels = {}
-    for chosen in (proposal, _cheapest(wiring, energy, labels, proposal)):
+    first = dict(list(proposal.items())[:1])
+    for chosen in (proposal, first, _cheapest(wiring, energy, labels, proposal)):
         cost = energy.values(sources, {**labels, **chosen})
         if cost < before - MARGIN:
             before, best = cost, chosen

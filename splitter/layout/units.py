@@ -278,6 +278,7 @@ PLAIN = frozenset(
         "Mish",
         "Not",
         "IsNaN",
+        "IsInf",
         "Identity",
         "Min",
         "Max",

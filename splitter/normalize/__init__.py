@@ -31,6 +31,8 @@ from splitter.normalize.norm_affine import fold_norm_affine
 from splitter.normalize.norms import absorb_affine, fuse_norms
 from splitter.normalize.one_dimension import lift_one_dimension
 from splitter.normalize.pads import fold_pads
+from splitter.normalize.ranks import lower_ranks
+from splitter.normalize.reshapes import move_reshapes
 from splitter.normalize.scale_weights import scale_weights
 from splitter.normalize.selection import gather_rows
 from splitter.normalize.slices import push_slices, slice_gathers
@@ -89,6 +91,8 @@ PASSES: tuple[Pass, ...] = (
         center_residual,
         "after all scales are in the weights: it changes their outputs' mean",
     ),
+    Pass(move_reshapes, "after the weights: a Reshape between two operators hides neither now"),
+    Pass(lower_ranks, "after all that looks at axes by number"),
     Pass(dedupe, "again: folding made equal nodes equal in form"),
     Pass(remove_noops, "leaves no Identity but at outputs"),
 )

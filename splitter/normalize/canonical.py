@@ -98,11 +98,6 @@ def _clip(draft: Draft, node: Node, opset: int) -> None:
 
 
 def _dropout(draft: Draft, node: Node, opset: int) -> None:
-    training = draft.constant(node.input(2)) if node.input(2) else None
-    if node.input(2) and (training is None or training.any()):
-        raise SplitterError(
-            "Dropout in training mode", where=node.name, hint="export the model for inference"
-        )
     node.attrs.clear()
     draft.set_inputs(node, node.inputs[:1])
 

@@ -107,6 +107,7 @@ def _fold(draft: Draft, node: Node) -> bool:
     if any(name and name not in draft.constants for name in node.inputs) or node.captured:
         return False
     if _too_large(draft, node):
+        _as_expand(draft, node)
         return False
     values = evaluate(draft, node)
     if values is None:
@@ -137,6 +138,17 @@ def _too_large(draft: Draft, node: Node) -> bool:
         if name and shape is not None and draft.types[name].dtype:
             need += int(np.prod(shape, dtype=np.int64)) * np.dtype(draft.types[name].dtype).itemsize
     return need > max(FREE, GROWTH * have)
+
+
+def _as_expand(draft: Draft, node: Node) -> None:
+    """ConstantOfShape that stays is the Expand of one number: then all that stay have one form."""
+    if node.op != "ConstantOfShape":
+        return
+    value = np.asarray(node.attrs.get("value", np.zeros(1, np.float32))).reshape(-1)[:1]
+    node.op, node.attrs = "Expand", {}
+    rank = draft.constants[node.inputs[0]].size
+    name = draft.constant_of(value.reshape((1,) * rank), f"{node.name}/value")
+    draft.set_inputs(node, [name, node.inputs[0]])
 
 
 def _inline_branch(draft: Draft, node: Node, condition: bool) -> None:

@@ -52,7 +52,7 @@ def _per_channel(draft: Draft, node: Node, op: str, channels: int, rank: int) ->
     if side is None or side[1].ndim > rank:
         return None
     full = side[1].reshape((1,) * (rank - side[1].ndim) + side[1].shape)
-    if full.size not in (1, channels) or full.shape[1] != full.size:
+    if full.size not in (1, channels) or full.shape != (1, full.size, *(1,) * (rank - 2)):
         return None
     return np.broadcast_to(full.reshape(-1), (channels,)).astype(np.float64)
 

@@ -12,7 +12,10 @@ import numpy as np
 from splitter.draft import Draft, Node, Type
 from splitter.normalize.exchange import dtype_name
 
-INT64_MAX = np.iinfo(np.int64).max
+BROADCASTING = frozenset(
+    ("Add", "Sub", "Mul", "Div", "Pow", "Where", "Equal", "Greater", "GreaterOrEqual", "Less",
+     "LessOrEqual", "And", "Or", "Xor", "Min", "Max")
+)  # fmt: skip
 
 
 def remove_noops(draft: Draft) -> None:
@@ -26,6 +29,8 @@ def remove_noops(draft: Draft) -> None:
             _to_reshape(draft, node)
         elif (check := _CHECKS.get(node.op)) is not None and check(draft, node):
             draft.bypass(node, node.inputs[0])
+        if draft.alive(node) and node.op == "Expand":
+            _drop_expand(draft, node)
         if draft.alive(node) and node.op == "Reshape":
             _merge_reshapes(draft, node)
     draft.prune()
@@ -62,6 +67,20 @@ def _merge_reshapes(draft: Draft, node: Node) -> None:
     source = draft.shape(node.inputs[0])
     if source is not None and source == draft.shape(node.outputs[0]):
         draft.bypass(node, node.inputs[0])
+
+
+def _drop_expand(draft: Draft, node: Node) -> None:
+    """Readers that broadcast by themselves read what is expanded."""
+    small = draft.shape(node.inputs[0])
+    for user in draft.users(node.outputs[0]):
+        shapes = [draft.shape(v) if v != node.outputs[0] else small for v in user.inputs]
+        if user.op not in BROADCASTING or user.domain or any(s is None for s in shapes):
+            continue
+        out = draft.shape(user.outputs[0])
+        if np.broadcast_shapes(*(s for s in shapes if s is not None)) == out:
+            for index, value in enumerate(user.inputs):
+                if value == node.outputs[0]:
+                    draft.set_input(user, index, node.inputs[0])
 
 
 def _same_shape(draft: Draft, node: Node) -> bool:
