@@ -28,38 +28,37 @@ def move_reshapes(draft: Draft) -> None:
 
 def _sink(draft: Draft, reshape: Node) -> bool:
     """Past all its readers, when every path behind it ends in a Reshape."""
-    before, after = draft.shape(reshape.inputs[0]), draft.shape(reshape.outputs[0])
-    if not _keeps_last(before, after) or draft.pinned(reshape.outputs[0]):
+    source, out = reshape.inputs[0], reshape.outputs[0]
+    before, after = draft.shape(source), draft.shape(out)
+    if before is None or not _keeps_last(before, after) or source in draft.constants:
         return False
-    paths = [_path(draft, reshape.outputs[0], user) for user in draft.users(reshape.outputs[0])]
-    if not paths or before is None:
+    inner = _until_reshapes(draft, out)
+    if not inner:
         return False
-    found = [path for path in paths if path is not None]
-    if len(found) != len(paths) or reshape.inputs[0] in draft.constants:
-        return False
-    source = reshape.inputs[0]
-    for path in found:
-        for index, value in enumerate(path[0].inputs):
-            if value == reshape.outputs[0]:
-                draft.set_input(path[0], index, source)
-        for node in path[:-1]:
-            _retype(draft, node, before[:-1])
-        path[-1].sources = tuple(dict.fromkeys((*reshape.sources, *path[-1].sources)))
+    for node in draft.users(out):
+        for index, value in enumerate(node.inputs):
+            if value == out:
+                draft.set_input(node, index, source)
+        node.sources = tuple(dict.fromkeys((*reshape.sources, *node.sources)))
+    for node in inner:
+        _retype(draft, node, before[:-1])
     return True
 
 
-def _path(draft: Draft, value: str, user: Node | None) -> list[Node] | None:
-    """Nodes from a reader of the value to the next Reshape, when all look at the last axis only."""
-    path: list[Node] = []
-    while user is not None:
-        path.append(user)
+def _until_reshapes(draft: Draft, value: str) -> list[Node] | None:
+    """The nodes between a value and the Reshapes behind it; None when a path ends otherwise."""
+    users = draft.users(value)
+    if draft.pinned(value) or not users:
+        return None
+    inner: list[Node] = []
+    for user in users:
         if user.op == "Reshape" and not user.domain:
-            return path if len(path) > 1 else None
-        if not _pointwise(draft, user, value):
+            continue
+        behind = _until_reshapes(draft, user.outputs[0]) if _pointwise(draft, user, value) else None
+        if behind is None:
             return None
-        value = user.outputs[0]
-        user = draft.only_user(value)
-    return None
+        inner += [user, *behind]
+    return inner
 
 
 def _hoist(draft: Draft, reshape: Node) -> bool:

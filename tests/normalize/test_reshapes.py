@@ -19,16 +19,26 @@ def shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
     }
 
 
-WINDOWS = """g (float[4,3,6] x) => (float[1,12,2,3] y)
-<int64[3] join = {1, 12, 6}, int64[4] heads = {1, 12, 2, 3}> {
+WINDOWS = """g (float[4,3,6] x) => (float[1,12,2,3] y, float[1,12,3,2] z)
+<int64[3] join = {1, 12, 6}, int64[4] heads = {1, 12, 2, 3}, int64[4] pairs = {1, 12, 3, 2}> {
   r = Reshape(x, join) n = LayerNormalization<axis = 2>(r, s, b)
-  q = MatMul(n, w) q1 = Add(b, q) g = Gelu(q1) y = Reshape(g, heads) }"""
+  q = MatMul(n, w) q1 = Add(b, q) g = Gelu(q1) y = Reshape(g, heads)
+  k = MatMul(n, w) k1 = Relu(k) z = Reshape(k1, pairs) }"""
 
 
 def test_a_reshape_sinks_through_operators_of_the_last_axis() -> None:
     before = weighted(WINDOWS, {"s": (6,), "b": (6,), "w": (6, 6)}, opset=20)
     after = run_passes(before, move_reshapes)
-    assert ops(after)["Reshape"] == 1 and same(before, after, tolerance=1e-5)
+    assert ops(after)["Reshape"] == 2 and same(before, after, tolerance=1e-5)
+
+
+def test_a_reshape_stays_when_one_path_ends_otherwise() -> None:
+    body = WINDOWS.replace(
+        "z = Reshape(k1, pairs)", "z1 = Reshape(x, pairs) k2 = Reshape(k1, pairs) z = Add(z1, k2)"
+    ).replace("k1 = Relu(k)", "k1 = Softmax<axis = 1>(k)")
+    before = weighted(body, {"s": (6,), "b": (6,), "w": (6, 6)}, opset=20)
+    after = run_passes(before, move_reshapes)
+    assert ops(after)["Reshape"] == 4 and same(before, after, tolerance=1e-5)
 
 
 def test_a_reshape_goes_up_to_the_one_before_the_operators() -> None:
