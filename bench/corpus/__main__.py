@@ -51,8 +51,13 @@ def row_of(case: Case, target: str, wanted: argparse.Namespace) -> dict[str, Any
     row: dict[str, Any] = {"name": case.name, "target": target}
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=wanted.seconds,
-            cwd=ROOT, preexec_fn=bounded, check=False,
+            command,
+            capture_output=True,
+            text=True,
+            timeout=wanted.seconds,
+            cwd=ROOT,
+            preexec_fn=bounded,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return {**row, "status": "timeout", "reason": f"over {wanted.seconds:.0f} s"}
@@ -60,7 +65,9 @@ def row_of(case: Case, target: str, wanted: argparse.Namespace) -> dict[str, Any
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         last = lines[-1] if lines else ""
         return {
-            **row, "status": "crashed", "reason": f"status {done.returncode}: {last}",
+            **row,
+            "status": "crashed",
+            "reason": f"status {done.returncode}: {last}",
             "trace": "\n".join(lines[-25:]),
         }
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -56,9 +56,7 @@ def records(case: Case) -> list[Record]:
     if case.kind == "zoo":
         return [Record(_under(arrays, "in_"), _under(arrays, "out_"))]
     count = len({name.split("/")[0] for name in arrays if re.match(r"in\d+/", name)})
-    return [
-        Record(_under(arrays, f"in{i}/"), _under(arrays, f"out{i}/")) for i in range(count)
-    ]
+    return [Record(_under(arrays, f"in{i}/"), _under(arrays, f"out{i}/")) for i in range(count)]
 
 
 def _under(arrays: Mapping[str, Array], prefix: str) -> Arrays:

@@ -224,9 +224,7 @@ def errors(names: Sequence[str], expected: Sequence[Arrays], actual: Sequence[Ar
     return result
 
 
-def float_alone(
-    row: Row, options: Options, model: Model, validation: Sequence[Record]
-) -> None:
+def float_alone(row: Row, options: Options, model: Model, validation: Sequence[Record]) -> None:
     """What the float file is worth where the integer one is refused."""
     target = load_target(options.target)
     canonical = normalize(model, shapes=options.shapes)

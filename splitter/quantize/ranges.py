@@ -45,8 +45,9 @@ def calibrate(
 ) -> Ranges:
     """Ranges of every float tensor that is not constant.
 
-    samples: arrays by input name, each of the model's own shape. threads: samples that may run
-    side by side, each in an interpreter of one thread; the result does not depend on it.
+    samples: arrays by input name in the ONNX types, each of the model's own shape. threads:
+    samples that may run side by side, each in an interpreter of one thread; the result does not
+    depend on it.
     """
     names = [
         name
@@ -62,7 +63,7 @@ def calibrate(
 
     def observe(sample: Mapping[str, Array]) -> dict[str, Range]:
         interpreter = free.get()
-        interpreter.run(sample)
+        interpreter.run({n: sample[n].astype(graph.tensors[n].dtype) for n in graph.inputs})
         seen = {name: range_of(interpreter.tensor(name)) for name in names}
         free.put(interpreter)
         return {name: entry for name, entry in seen.items() if entry.values.size}
