@@ -21,9 +21,14 @@ Rule = Callable[[Draft, Node, Problems], None]
 
 
 def make_units(draft: Draft) -> None:
-    """Rewrite every node in place. Errors: parameters that are not constant, all at once."""
+    """Rewrite every node in place. Errors: parameters that are not constant, all at once.
+
+    What a subgraph reads from outside becomes an input, so that the order of units is right.
+    """
     problems: Problems = []
     for node in draft.nodes:
+        if node.captured:
+            draft.set_inputs(node, [*node.inputs, *node.captured])
         if node.domain:
             continue
         rule = RULES.get(node.op) or SPATIAL.get(node.op)

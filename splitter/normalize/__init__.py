@@ -16,7 +16,6 @@ from splitter.normalize.activations import fuse_activations
 from splitter.normalize.arithmetic import merge_constants, simplify_arithmetic
 from splitter.normalize.batch_norm import split_batch_norm
 from splitter.normalize.bind import bind_shapes
-from splitter.normalize.branches import select_branches
 from splitter.normalize.canonical import canonicalize
 from splitter.normalize.center_residual import center_residual
 from splitter.normalize.concats import hoist_concats
@@ -24,6 +23,7 @@ from splitter.normalize.dedupe import dedupe
 from splitter.normalize.einsum import expand_einsum
 from splitter.normalize.exchange import to_draft, to_proto
 from splitter.normalize.fold import fold_constants, require_static
+from splitter.normalize.functions import inline_functions
 from splitter.normalize.gemm import split_gemm
 from splitter.normalize.group_norm import fuse_group_norm
 from splitter.normalize.nan_guards import drop_nan_guards
@@ -54,7 +54,6 @@ PASSES: tuple[Pass, ...] = (
         fold_constants,
         "shapes are known from here on; If branches and Shape chains are gone",
     ),
-    Pass(select_branches, "what is still an If is decided at run time"),
     Pass(standardize, "needs ranks; contrib operators have no inference of their own"),
     Pass(fold_constants, "types of what standardize wrote"),
     Pass(require_static, "what is still dynamic is the user's to change"),
@@ -107,8 +106,9 @@ def normalize(model: Model, *, shapes: Mapping[str, tuple[int, ...]] = {}) -> Mo
     Errors: SplitterError for free dimensions without a binding, shapes that depend on data,
     opsets that are not known.
     """
-    draft = to_draft(model.proto)
-    bind_shapes(draft, model.proto, shapes)
+    source = inline_functions(model.proto)
+    draft = to_draft(source)
+    bind_shapes(draft, source, shapes)
     for step in PASSES:
         step.run(draft)
     proto = to_proto(draft, model.proto)

@@ -40,13 +40,9 @@ def to_draft(proto: onnx.ModelProto) -> Draft:
     return draft
 
 
-def add_nodes(draft: Draft, nodes: Iterable[onnx.NodeProto], prefix: str) -> list[Node]:
-    """Add the nodes in order; `prefix` goes before the names of nodes (for inlined graphs).
-
-    Returns those added; Constant nodes become constants and are not among them.
-    """
+def add_nodes(draft: Draft, nodes: Iterable[onnx.NodeProto], prefix: str) -> None:
+    """Add the nodes in order; `prefix` goes before the names of nodes (for inlined graphs)."""
     taken = {node.name for node in draft.nodes}
-    added = []
     for proto in nodes:
         node = _node(proto, prefix)
         while node.name in taken:
@@ -57,8 +53,7 @@ def add_nodes(draft: Draft, nodes: Iterable[onnx.NodeProto], prefix: str) -> lis
         if node.op == "Constant" and not node.domain:
             draft.constants[node.outputs[0]] = _constant(node)
         else:
-            added.append(draft.add(node))
-    return added
+            draft.add(node)
 
 
 def type_of(proto: onnx.TypeProto) -> Type:
