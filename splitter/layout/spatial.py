@@ -109,8 +109,30 @@ def _resize(draft: Draft, node: Node, problems: list[str]) -> None:
         "sizes": target[2:] if spatial else target,
         "scales": tuple(scales[2:] if spatial else scales),
     }
+    if attrs["coordinate_transformation_mode"] == "tf_crop_and_resize":
+        attrs |= _crop(draft, node, list(axes), spatial, problems)
     draft.set_inputs(node, node.inputs[:1])
     node.attrs = attrs
+
+
+def _crop(
+    draft: Draft, node: Node, axes: list[int], spatial: bool, problems: list[str]
+) -> dict[str, Any]:
+    """roi as all starts, then all ends, of the axes that `sizes` speaks of."""
+    given = draft.constant(node.input(1)) if node.input(1) else None
+    if node.input(1) and given is None:
+        problems.append(f"Resize {node.name}, input 1 ({node.input(1)})")
+    rank = len(_shape(draft, node.inputs[0]))
+    starts, ends = [0.0] * rank, [1.0] * rank
+    if given is not None and given.size == 2 * len(axes):
+        for index, axis in enumerate(axes):
+            starts[axis], ends[axis] = (float(given.reshape(-1)[index + o])
+                                        for o in (0, len(axes)))  # fmt: skip
+    first = 2 if spatial else 0
+    return {
+        "roi": (*starts[first:], *ends[first:]),
+        "extrapolation_value": float(node.attrs.get("extrapolation_value", 0.0)),
+    }
 
 
 def _grid_sample(draft: Draft, node: Node, problems: list[str]) -> None:

@@ -283,7 +283,6 @@ PLAIN = frozenset(
         "Mish",
         "Not",
         "IsNaN",
-        "IsInf",
         "Identity",
         "Min",
         "Max",

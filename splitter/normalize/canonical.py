@@ -98,8 +98,20 @@ def _clip(draft: Draft, node: Node, opset: int) -> None:
 
 
 def _dropout(draft: Draft, node: Node, opset: int) -> None:
+    training = draft.constant(node.input(2)) if node.input(2) else None
+    if node.input(2) and (training is None or training.any()):
+        raise SplitterError(
+            "Dropout in training mode", where=node.name, hint="export the model for inference"
+        )
     node.attrs.clear()
     draft.set_inputs(node, node.inputs[:1])
+
+
+def _dft(draft: Draft, node: Node, opset: int) -> None:
+    """The axis became an input in opset 20."""
+    axis = node.attrs.pop("axis", None if opset >= 20 else 1)
+    if axis is not None:
+        _put(draft, node, 2, draft.constant_of(np.asarray(axis, np.int64), f"{node.name}/axis"))
 
 
 def _softmax(draft: Draft, node: Node, opset: int) -> None:
@@ -212,7 +224,7 @@ def _spatial_attr(names: Sequence[str]) -> Rule:
 def _rules() -> dict[str, Rule]:
     table: dict[str, Rule] = {
         "Slice": _slice, "Reshape": _reshape, "Split": _split, "TopK": _topk, "Tile": _tile,
-        "Pad": _pad, "Clip": _clip, "Dropout": _dropout, "Resize": _resize, "Upsample": _resize,
+        "Pad": _pad, "Clip": _clip, "DFT": _dft, "Dropout": _dropout, "Resize": _resize, "Upsample": _resize,
         "GridSample": _grid_sample, "GroupNormalization": _group_norm, "Scatter": _scatter,
         "Cast": _cast, "BatchNormalization": _batch_norm,
         "Relu": _spatial_attr(("consumed_inputs",)),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from splitter.draft import Draft, Node
+from splitter.normalize.exchange import elem_type
 
 CONTRIB = "com.microsoft"
 
@@ -154,6 +155,8 @@ def _attention(draft: Draft, node: Node) -> None:
         return
     if node.attrs.get("softcap", 0.0):
         return
+    if any(int(node.attrs.get(f"{side}_window_size", -1)) >= 0 for side in ("left", "right")):
+        return
     flat = len(shapes[0] or ()) == 3
     heads = [int(node.attrs.get(k, 0)) for k in ("q_num_heads", "kv_num_heads", "kv_num_heads")]
     if not flat:
@@ -199,8 +202,25 @@ def _rename(domain_op: str) -> Callable[[Draft, Node], None]:
     return rule
 
 
+def _drop_empty(draft: Draft, node: Node) -> None:
+    """A tensor without elements adds nothing to a Concat."""
+    kept = [value for value in node.inputs if 0 not in (draft.shape(value) or (1,))]
+    if kept and len(kept) < len(node.inputs):
+        draft.set_inputs(node, kept)
+
+
+def _cast_like(draft: Draft, node: Node) -> None:
+    """The type of the second input is known, its values do not matter."""
+    dtype = draft.dtype(node.inputs[1])
+    if dtype:
+        node.op = "Cast"
+        node.attrs = {"to": elem_type(dtype)}
+        draft.set_inputs(node, node.inputs[:1])
+
+
 Table = dict[str, Callable[[Draft, Node], None]]
 _STANDARD: Table = {
+    "CastLike": _cast_like, "Concat": _drop_empty,
     "GlobalAveragePool": _global_pool("ReduceMean"), "GlobalMaxPool": _global_pool("ReduceMax"),
     "Attention": _attention,
     # written without a domain by ONNX Runtime's optimizer:
