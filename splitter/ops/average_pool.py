@@ -113,21 +113,25 @@ def emit_average_by_axis(e: Emitter, unit: Unit) -> None:
 
 
 def emit_lp_pool(e: Emitter, unit: Unit) -> None:
-    """(sum |x|^p)^(1/p), channels second; p is 1 or 2."""
+    """(sum |x|^p)^(1/p), channels second."""
     x, over, _ = axis_windows(e, unit)
-    square = int(unit.attrs.get("p", 2)) == 2
-    x = two(e, "MUL", x, x, hint="square") if square else one(e, "ABS", x)
-    for axis, window in enumerate(over, start=2):
-        x = along(e, x, axis, window, lambda e, x, over: window_sum(e, x, over, 1.0))
-    if square:
-        e.finish("SQRT", unit, [x])
-    else:
-        e.reshape(x, e.graph.shape(unit.outputs[0]), out=unit.outputs[0])
-
-
-def _order(graph: Graph, unit: Unit) -> str | None:
     order = int(unit.attrs.get("p", 2))
-    return None if order in (1, 2) else f"p is {order}"
+    if order == 2:
+        x = two(e, "MUL", x, x, hint="square")
+    else:
+        x = one(e, "ABS", x)
+        x = x if order == 1 else two(e, "POW", x, e.const(float(order), "order"))
+    for axis, window in enumerate(over, start=2):
+        x = along(e, x, axis, window, _sum_axis)
+    if order == 2:
+        x = one(e, "SQRT", x)
+    elif order != 1:
+        x = two(e, "POW", x, e.const(1.0 / order, "root"))
+    e.bind(x, unit)
+
+
+def _sum_axis(e: Emitter, x: str, over: tuple[Window, ...]) -> str:
+    return window_sum(e, x, over, 1.0)
 
 
 OPS = (
@@ -140,5 +144,5 @@ OPS = (
         ),
         commute="channels_last",
     ),
-    Op("LpPool", (Lowering("by_axis", emit_lp_pool, applies=_order),)),
+    Op("LpPool", (Lowering("by_axis", emit_lp_pool),)),
 )

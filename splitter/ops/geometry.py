@@ -108,7 +108,17 @@ def emit_eye_like(e: Emitter, unit: Unit) -> None:
     e.reshape(eye, (rows, columns), out=unit.outputs[0])
 
 
+def emit_dropout(e: Emitter, unit: Unit) -> None:
+    """At inference the data as it is, and a mask that keeps all of it."""
+    x = e.value(unit.inputs[0])
+    e.reshape(x, e.shape(x), out=unit.outputs[0])
+    if len(unit.outputs) > 1 and unit.outputs[1]:
+        mask = e.const(np.ones(e.shape(x), bool), "mask", dtype="bool")
+        e.reshape(mask, e.shape(x), out=unit.outputs[1])
+
+
 OPS = (
+    Op("Dropout", (Lowering("identity", emit_dropout),)),
     Op("AffineGrid", (Lowering("fully_connected", emit_affine_grid, applies=_size_constant),)),
     Op("CenterCropPad", (Lowering("slice_and_pad", emit_center_crop_pad),)),
     Op("Col2Im", (Lowering("fully_connected", emit_col2im, applies=_small),)),

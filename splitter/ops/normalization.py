@@ -83,7 +83,7 @@ def emit_layer_norm(e: Emitter, unit: Unit) -> None:
 
 
 def emit_statistics(e: Emitter, unit: Unit) -> None:
-    """With the mean and the inverse deviation as outputs of their own."""
+    """With the mean and the inverse deviation as outputs of their own, and any scale and bias."""
     x = e.value(unit.inputs[0])
     shape = e.shape(x)
     axis = int(unit.attrs.get("axis", -1)) % len(shape)
@@ -97,16 +97,29 @@ def emit_statistics(e: Emitter, unit: Unit) -> None:
     for name, tensor in zip(unit.outputs[1:], (mean, inverse), strict=False):
         if name:
             e.reshape(tensor, e.graph.shape(name), out=name)
+    y = two(e, "MUL", centered, inverse, hint="normalized")
+    if _variable_affine(e.graph, unit):
+        y = e.reshape(y, shape)
+        for code, name in zip(("MUL", "ADD"), unit.inputs[1:3], strict=False):
+            y = two(e, code, y, e.value(name)) if name else y
+        e.bind(y, unit)
+        return
     gamma, beta = _affine(e, unit)
     gamma = np.ones(size) if gamma is None else gamma
-    y = two(e, "MUL", centered, inverse, hint="normalized")
     scale_channels(e, y, gamma, beta, out=unit.outputs[0], shape=shape)
+
+
+def _variable_affine(graph: Graph, unit: Unit) -> str | None:
+    missing = [name for name in unit.inputs[1:3] if name and name not in graph.constants]
+    return "its scale or bias is not constant" if missing else None
 
 
 def _one_output(graph: Graph, unit: Unit) -> str | None:
     used = (*graph.outputs, *(name for u in graph.units for name in u.inputs))
     extra = [name for name in unit.outputs[1:] if name and name in used]
-    return "its mean or deviation output is used" if extra else None
+    if extra:
+        return "its mean or deviation output is used"
+    return _variable_affine(graph, unit)
 
 
 OPS = (

@@ -64,15 +64,23 @@ def emit_quantize(e: Emitter, unit: Unit) -> None:
     """Rounded to even, shifted, saturated."""
     scale, zero = _parameters(e, unit)
     x = two(e, "DIV", as_float(e, e.value(unit.inputs[0])), e.const(scale, "scale"))
-    _store(e, unit, x, zero)
+    _store(e, unit, x, e.const(zero, "zero_point") if np.any(zero) else "")
 
 
-def _store(e: Emitter, unit: Unit, x: str, zero: Array) -> None:
-    """round(x) + zero point, saturated to the output's type."""
+def emit_quantize_variable(e: Emitter, unit: Unit) -> None:
+    """One scale and zero point for the tensor, computed at run time."""
+    x = as_float(e, e.value(unit.inputs[0]))
+    x = two(e, "DIV", x, e.reshape(e.value(unit.inputs[1]), ()))
+    zero = _input(unit, 2)
+    _store(e, unit, x, as_float(e, e.reshape(e.value(zero), ())) if zero else "")
+
+
+def _store(e: Emitter, unit: Unit, x: str, zero: str) -> None:
+    """round(x) + zero point (a tensor or ""), saturated to the output's type."""
     limits = np.iinfo(e.graph.values[unit.outputs[0]].dtype)
     x = one(e, "ROUND", x)
-    if np.any(zero):
-        x = two(e, "ADD", x, e.const(zero, "zero_point"))
+    if zero:
+        x = two(e, "ADD", x, zero)
     x = two(e, "MAXIMUM", x, e.const(float(limits.min), "low"))
     x = two(e, "MINIMUM", x, e.const(float(limits.max), "high"))
     e.finish("CAST", unit, [x])
@@ -151,7 +159,8 @@ def emit_qlinear_matmul(e: Emitter, unit: Unit) -> None:
         scale_a = scale_a.reshape(-1, 1)
     y = e.reshape(_matmul(e, a, b), e.graph.shape(unit.outputs[0]))
     y = two(e, "MUL", y, e.const(scale_a * scale_b / scale_y, "scale"))
-    _store(e, unit, y, constants[unit.inputs[7]].astype(np.float32))
+    zero = constants[unit.inputs[7]].astype(np.float32)
+    _store(e, unit, y, e.const(zero, "zero_point") if np.any(zero) else "")
 
 
 def _constants(*indices: int) -> Callable[[Graph, Unit], str | None]:
@@ -163,11 +172,18 @@ def _constants(*indices: int) -> Callable[[Graph, Unit], str | None]:
     return applies
 
 
-def _narrow(graph: Graph, unit: Unit) -> str | None:
+def _wide(graph: Graph, unit: Unit) -> str | None:
     dtype = graph.values[unit.outputs[0]].dtype
-    if dtype not in NARROW:
-        return f"quantized values of type {dtype}"
-    return _constants(1, 2)(graph, unit)
+    return None if dtype in NARROW else f"quantized values of type {dtype}"
+
+
+def _narrow(graph: Graph, unit: Unit) -> str | None:
+    return _wide(graph, unit) or _constants(1, 2)(graph, unit)
+
+
+def _one_scale(graph: Graph, unit: Unit) -> str | None:
+    single = graph.values[unit.inputs[1]].elements == 1
+    return _wide(graph, unit) or (None if single else "several scales that are not constant")
 
 
 def _exact(*indices: int) -> Callable[[Graph, Unit], str | None]:
@@ -182,7 +198,13 @@ def _exact(*indices: int) -> Callable[[Graph, Unit], str | None]:
 
 OPS = (
     Op("DequantizeLinear", (Lowering("arithmetic", emit_dequantize, applies=_constants(1, 2)),)),
-    Op("QuantizeLinear", (Lowering("arithmetic", emit_quantize, applies=_narrow),)),
+    Op(
+        "QuantizeLinear",
+        (
+            Lowering("arithmetic", emit_quantize, applies=_narrow),
+            Lowering("at_run_time", emit_quantize_variable, applies=_one_scale),
+        ),
+    ),
     Op("DynamicQuantizeLinear", (Lowering("arithmetic", emit_dynamic_quantize),)),
     Op("MatMulInteger", (Lowering("batch_matmul", emit_matmul_integer, applies=_exact(2, 3)),)),
     Op(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from splitter.graph import Array, Graph, Unit
-from splitter.ops.elementwise import broadcast
+from splitter.ops.elementwise import broadcast, two
 from splitter.ops.registry import Emitter, Lowering, Op, lite_dtype
 from splitter.ops.resize import along
 
@@ -35,6 +35,32 @@ def emit_cumsum(e: Emitter, unit: Unit) -> None:
         exclusive=bool(unit.attrs.get("exclusive")),
         reverse=bool(unit.attrs.get("reverse")),
     )
+
+
+def emit_cumprod(e: Emitter, unit: Unit) -> None:
+    """One product an element: each is the one before times the next of the data."""
+    x = e.value(unit.inputs[0])
+    shape = e.shape(x)
+    axis = int(e.graph.constants[unit.inputs[1]].reshape(())) % len(shape)
+    size = shape[axis]
+    one_wide = tuple(1 if a == axis else n for a, n in enumerate(shape))
+    begins = [[i if a == axis else 0 for a in range(len(shape))] for i in range(size)]
+    order = range(size)[::-1] if unit.attrs.get("reverse") else range(size)
+    total = e.const(np.ones(one_wide), "ones", dtype=e.dtype(x))
+    results = [total] * size
+    for index in order:
+        exclusive = total
+        total = two(e, "MUL", total, e.slice(x, begins[index], one_wide))
+        results[index] = exclusive if unit.attrs.get("exclusive") else total
+    e.bind(e.concat(results, axis), unit)
+
+
+def _few_factors(graph: Graph, unit: Unit) -> str | None:
+    if unit.inputs[1] not in graph.constants:
+        return "its axis is not constant"
+    shape = graph.shape(unit.inputs[0])
+    size = shape[int(graph.constants[unit.inputs[1]].reshape(())) % len(shape)]
+    return None if size <= 64 else f"{size} factors, over 64"
 
 
 def _short(graph: Graph, unit: Unit) -> str | None:
@@ -139,6 +165,7 @@ OPS = (
             Lowering("cumsum", emit_cumsum, applies=_not_short),
         ),
     ),
+    Op("CumProd", (Lowering("products", emit_cumprod, applies=_few_factors),)),
     Op("LogSoftmax", (Lowering("log_softmax", emit_log_softmax),), commute="axis"),
     Op("Hardmax", (Lowering("arg_max", emit_hardmax),)),
     Op("OneHot", (Lowering("equal", emit_one_hot),)),

@@ -42,7 +42,7 @@ def table(
     half = 2 ** (bits - 1)
     real = (np.arange(-half, half, dtype=np.float64) - source.zero_point[0]) * source.scale[0]
     with np.errstate(all="ignore"):
-        values = np.nan_to_num(function(real), posinf=1e30, neginf=-1e30)
+        values = np.nan_to_num(function(real), posinf=1e30, neginf=-1e30).clip(-1e30, 1e30)
     top = 2 ** (target_bits - 1) - 1
     quantized = np.clip(np.rint(values / target.scale[0]) + target.zero_point[0], -top - 1, top)
     return np.asarray(quantized, f"int{target_bits}")

@@ -25,7 +25,7 @@ from splitter.normalize import normalize
 from splitter.ops import OPS
 from splitter.ops.registry import Lowering, lite_dtype
 from splitter.quantize import calibrate, quantize
-from splitter.quantize.parameters import quantize_values
+from splitter.quantize.affine import quantize_values
 from splitter.reference import run_onnx
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import LiteGraph
@@ -33,6 +33,42 @@ from splitter.tflite.write import write
 
 Array = NDArray[Any]
 Sample = Mapping[str, Array]
+
+
+FLOAT, INTEGER = 1e-5, 0.02
+"""Relative RMS that a case is held to when it says nothing else."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """body: the graph. bound: relative RMS in int8, exact: in float. low, high: where the floats
+    of the samples are drawn."""
+
+    name: str
+    body: str
+    bound: float = INTEGER
+    low: float = -2.0
+    high: float = 2.0
+    opset: int = 22
+    exact: float = FLOAT
+
+    def __str__(self) -> str:
+        return self.name
+
+    def lowerings(self) -> Iterator[tuple[str, Lowered]]:
+        """Every choice of lowerings on three samples."""
+        model = parsed(self.body, opset=self.opset)
+        return every_lowering(model, drawn(model, low=self.low, high=self.high, count=3))
+
+
+def one(call: str, *, shape: str = "2,3,5", kind: str = "float") -> str:
+    """The text of a graph of one operator on x."""
+    return f"(float[{shape}] x) => ({kind}[{shape}] y) {{ y = {call} (x) }}"
+
+
+def image(call: str, out: str, *, size: str = "1,6,9,11") -> str:
+    """The text of a graph of one operator, written with its inputs, from shape to shape."""
+    return f"(float[{size}] x) => (float[{out}] y) {{ y = {call} }}"
 
 
 @dataclass(frozen=True)
