@@ -51,14 +51,17 @@ class Node:
 
 
 class Draft:
-    """Nodes over named values. Change nodes only through the methods, so that uses stay true."""
+    """Nodes over named values. Change nodes only through the methods, so that uses stay true.
+
+    `written` is the opset of the file: subgraphs are in it until they are inlined.
+    """
 
     def __init__(
         self, inputs: Sequence[str], outputs: Sequence[str], opset: int, domains: Mapping[str, int]
     ) -> None:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
-        self.opset = opset
+        self.opset = self.written = opset
         self.domains = dict(domains)
         self.constants: dict[str, Array] = {}
         self.types: dict[str, Type] = {}

@@ -39,6 +39,9 @@ Matrix products:
                    swapped); numpy broadcasting of the leading axes; both variable, or one of them
                    a constant that FullyConnected cannot take
 
+  Attend           (scores, values)  adj_y: softmax of the scores over their last axis, times values;
+                   equal leading axes
+
 Elementwise, numpy broadcasting on the stored shapes (a constant may have a lower rank):
   Add Sub Mul      (a, b)  activation          Div Pow Min Max  (a, b)
   Mod              (a, b)  fmod: bool          PRelu (x, slope)
@@ -87,6 +90,7 @@ from __future__ import annotations
 
 from splitter.graph import Graph
 from splitter.layout.assign import assign
+from splitter.layout.attention import fuse_attention
 from splitter.layout.build import build
 from splitter.layout.fuse import fuse_units
 from splitter.layout.units import make_units
@@ -103,4 +107,4 @@ def layout(model: Model) -> Graph:
     make_units(draft)
     fuse_units(draft)
     wiring = wire(draft)
-    return build(draft, wiring, assign(wiring))
+    return fuse_attention(build(draft, wiring, assign(wiring)))

@@ -16,6 +16,7 @@ from splitter.normalize.activations import fuse_activations
 from splitter.normalize.arithmetic import merge_constants, simplify_arithmetic
 from splitter.normalize.batch_norm import split_batch_norm
 from splitter.normalize.bind import bind_shapes
+from splitter.normalize.branches import select_branches
 from splitter.normalize.canonical import canonicalize
 from splitter.normalize.center_residual import center_residual
 from splitter.normalize.concats import hoist_concats
@@ -54,6 +55,7 @@ PASSES: tuple[Pass, ...] = (
         fold_constants,
         "shapes are known from here on; If branches and Shape chains are gone",
     ),
+    Pass(select_branches, "what is still an If is decided at run time"),
     Pass(standardize, "needs ranks; contrib operators have no inference of their own"),
     Pass(fold_constants, "types of what standardize wrote"),
     Pass(require_static, "what is still dynamic is the user's to change"),

@@ -7,7 +7,7 @@ in all opsets is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,17 @@ def canonicalize(draft: Draft) -> None:
             f"the model uses ONNX opset {opset}; known are opsets 1 to {NEWEST}",
             hint=f"export it with opset {OPSET}",
         )
-    for node in draft.nodes:
+    rewrite(draft, draft.nodes, opset)
+    draft.opset = max(opset, OPSET)
+    draft.domains[""] = draft.opset
+
+
+def rewrite(draft: Draft, nodes: Iterable[Node], opset: int) -> None:
+    """Bring these nodes from `opset` to the common form."""
+    for node in nodes:
         rule = RULES.get(node.op)
         if rule is not None and not node.domain:
             rule(draft, node, opset)
-    draft.opset = max(opset, OPSET)
-    draft.domains[""] = draft.opset
 
 
 def _ints_input(draft: Draft, node: Node, key: str, index: int) -> None:

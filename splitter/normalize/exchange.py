@@ -40,9 +40,13 @@ def to_draft(proto: onnx.ModelProto) -> Draft:
     return draft
 
 
-def add_nodes(draft: Draft, nodes: Iterable[onnx.NodeProto], prefix: str) -> None:
-    """Add the nodes in order; `prefix` goes before the names of nodes (for inlined graphs)."""
+def add_nodes(draft: Draft, nodes: Iterable[onnx.NodeProto], prefix: str) -> list[Node]:
+    """Add the nodes in order; `prefix` goes before the names of nodes (for inlined graphs).
+
+    Returns those added; Constant nodes become constants and are not among them.
+    """
     taken = {node.name for node in draft.nodes}
+    added = []
     for proto in nodes:
         node = _node(proto, prefix)
         while node.name in taken:
@@ -53,7 +57,8 @@ def add_nodes(draft: Draft, nodes: Iterable[onnx.NodeProto], prefix: str) -> Non
         if node.op == "Constant" and not node.domain:
             draft.constants[node.outputs[0]] = _constant(node)
         else:
-            draft.add(node)
+            added.append(draft.add(node))
+    return added
 
 
 def type_of(proto: onnx.TypeProto) -> Type:

@@ -15,13 +15,13 @@ from splitter.diagnostics import SplitterError
 from splitter.draft import Draft, Node, Type
 from splitter.normalize.evaluate import evaluate
 from splitter.normalize.exchange import (
-    add_nodes,
     dtype_name,
     node_proto,
     tensor_proto,
     type_of,
     type_proto,
 )
+from splitter.normalize.inline import inline
 
 GROWTH = 8  # a constant may be this many times its inputs,
 FREE = 1 << 20  # or this many bytes, before it stays an operator
@@ -37,7 +37,7 @@ def fold_constants(draft: Draft) -> None:
         if not draft.alive(node):
             continue
         if node.op == "If" and (condition := draft.scalar(node.inputs[0])) is not None:
-            _inline_branch(draft, node, bool(condition))
+            _take_branch(draft, node, bool(condition))
             fold_constants(draft)
             return
         if not _fold(draft, node):
@@ -151,39 +151,13 @@ def _as_expand(draft: Draft, node: Node) -> None:
     draft.set_inputs(node, [name, node.inputs[0]])
 
 
-def _inline_branch(draft: Draft, node: Node, condition: bool) -> None:
-    graph: onnx.GraphProto = node.attrs["then_branch" if condition else "else_branch"]
-    renamed = onnx.GraphProto()
-    renamed.CopyFrom(graph)
-    prefix = f"{node.name}/"
-    own = {t.name for t in renamed.initializer} | {o for n in renamed.node for o in n.output if o}
-    rename_values(renamed, {name: draft.name(prefix + name) for name in own})
+def _take_branch(draft: Draft, node: Node, condition: bool) -> None:
+    graph = node.attrs["then_branch" if condition else "else_branch"]
     draft.remove(node)
-    for tensor in renamed.initializer:
-        draft.constants[tensor.name] = onnx.numpy_helper.to_array(tensor)
-    add_nodes(draft, renamed.node, prefix)
-    for out, inner in zip(node.outputs, renamed.output, strict=True):
+    for out, inner in zip(node.outputs, inline(draft, graph, f"{node.name}/"), strict=True):
         if out:
             draft.types.pop(out, None)
-            draft.replace(out, inner.name)
+            draft.replace(out, inner)
 
 
-def rename_values(graph: onnx.GraphProto, names: dict[str, str]) -> None:
-    """Rename values in a graph and, where they are read from outside, in its subgraphs."""
-    for node in graph.node:
-        for index, name in enumerate(node.input):
-            node.input[index] = names.get(name, name)
-        for index, name in enumerate(node.output):
-            node.output[index] = names.get(name, name)
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                shadowed = {v.name for v in inner.input} | {t.name for t in inner.initializer}
-                shadowed |= {o for n in inner.node for o in n.output}
-                rename_values(inner, {k: v for k, v in names.items() if k not in shadowed})
-    for tensor in graph.initializer:
-        tensor.name = names.get(tensor.name, tensor.name)
-    for info in graph.output:
-        info.name = names.get(info.name, info.name)
-
-
-__all__ = ["dtype_name", "fold_constants", "infer", "rename_values", "require_static"]
+__all__ = ["dtype_name", "fold_constants", "infer", "require_static"]
