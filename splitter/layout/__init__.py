@@ -39,8 +39,8 @@ Matrix products:
                    swapped); numpy broadcasting of the leading axes; both variable, or one of them
                    a constant that FullyConnected cannot take
 
-  Attend           (scores, values)  adj_y: softmax of the scores over their last axis, times values;
-                   equal leading axes
+  Attend           (scores, values)  adj_y: softmax of the scores over their last axis, times the
+                   values; equal leading axes
 
 Elementwise, numpy broadcasting on the stored shapes (a constant may have a lower rank):
   Add Sub Mul      (a, b)  activation          Div Pow Min Max  (a, b)

@@ -97,13 +97,20 @@ class _Writer:
         shape = self.graph.shape(unit.inputs[0])
         sizes, scales = attrs.pop("sizes"), attrs.pop("scales")
         lengths = shape if whole else shape[1:3]
+        roi = ""
+        if "roi" in attrs:
+            region = attrs.pop("roi")
+            half = len(region) // 2
+            pad = ([], []) if whole else ([0.0, 0.0], [1.0, 1.0])
+            full_region = [*pad[0], *region[:half], *pad[1], *region[half:]]
+            roi = self.const(np.asarray(full_region, np.float32), unit.name)
         ratio = [size / length for size, length in zip(sizes, lengths, strict=True)]
         if np.allclose(ratio, scales, rtol=1e-6, atol=0.0):
             full = list(sizes) if whole else [*self.channels(unit), *sizes]
-            inputs += ["", "", self.ints(full, unit)]
+            inputs += [roi, "", self.ints(full, unit)]
             return
         factors = scales if whole else (1.0, 1.0, *scales)
-        inputs += ["", self.const(np.asarray(factors, np.float32), unit.name)]
+        inputs += [roi, self.const(np.asarray(factors, np.float32), unit.name)]
 
     def channels(self, unit: Unit) -> list[int]:
         shape = self.graph.shape(unit.inputs[0])
@@ -179,12 +186,18 @@ class _Writer:
         inputs = list(unit.inputs)
         for index, key in enumerate(("adj_x", "adj_y")):
             if attrs.get(key):
-                rank = len(self.graph.shape(inputs[index]))
+                rank = len(self.graph.shape(unit.inputs[index]))
                 perm = [*range(rank - 2), rank - 1, rank - 2]
                 name = f"{unit.name}:{key}"
                 self.node("Transpose", [inputs[index]], [name], perm=perm)
                 inputs[index] = name
         self.node("MatMul", inputs, outputs)
+
+    def attend(self, unit: Unit, attrs: dict[str, Any], outputs: list[str]) -> None:
+        weights = f"{unit.name}:weights"
+        self.node("Softmax", [unit.inputs[0]], [weights], axis=-1)
+        product = Unit(unit.name, "MatMul", (weights, unit.inputs[1]), unit.outputs, attrs)
+        self.matmul(product, attrs, outputs)
 
     def fully_connected(self, unit: Unit, attrs: dict[str, Any], outputs: list[str]) -> None:
         weight: Array = self.graph.constants[unit.inputs[1]]
@@ -205,5 +218,6 @@ _RULES: dict[str, Callable[[_Writer, Unit, dict[str, Any], list[str]], None]] = 
     "Slice": _Writer.slice, "Pad": _Writer.pad, "Split": _Writer.split, "TopK": _Writer.topk,
     "Clip": _Writer.clip_unit, "Cast": _Writer.cast, "CumSum": _Writer.cumsum,
     "OneHot": _Writer.one_hot, "Trilu": _Writer.trilu, "MatMul": _Writer.matmul,
-    "FullyConnected": _Writer.fully_connected, **dict.fromkeys(REDUCE, _Writer.reduce),
+    "FullyConnected": _Writer.fully_connected, "Attend": _Writer.attend,
+    **dict.fromkeys(REDUCE, _Writer.reduce),
 }  # fmt: skip

@@ -229,7 +229,8 @@ def _spatial_attr(names: Sequence[str]) -> Rule:
 def _rules() -> dict[str, Rule]:
     table: dict[str, Rule] = {
         "Slice": _slice, "Reshape": _reshape, "Split": _split, "TopK": _topk, "Tile": _tile,
-        "Pad": _pad, "Clip": _clip, "DFT": _dft, "Dropout": _dropout, "Resize": _resize, "Upsample": _resize,
+        "Pad": _pad, "Clip": _clip, "DFT": _dft, "Dropout": _dropout, "Resize": _resize,
+        "Upsample": _resize,
         "GridSample": _grid_sample, "GroupNormalization": _group_norm, "Scatter": _scatter,
         "Cast": _cast, "BatchNormalization": _batch_norm,
         "Relu": _spatial_attr(("consumed_inputs",)),

@@ -176,6 +176,8 @@ SPATIAL = {
     "same pool": "MaxPool<kernel_shape = [3,2], strides = [2,2], auto_pad = \"SAME_UPPER\">(x)",
     "instance norm": "InstanceNormalization(x, s, s)",
     "lrn": "LRN<size = 3>(x)",
+    "crop": "Resize<coordinate_transformation_mode = \"tf_crop_and_resize\", mode = \"linear\", "
+            "extrapolation_value = 0.5>(x, region, none, target)",
     "transposed": "ConvTranspose<strides = [2,2], output_padding = [1,1]>(x, t)",
     "depthwise": "Conv<group = 8, auto_pad = \"SAME_LOWER\">(x, d)",
 }  # fmt: skip
@@ -183,7 +185,9 @@ SPATIAL = {
 
 @pytest.mark.parametrize("name", SPATIAL)
 def test_spatial_units_are_channels_last_by_value(name: str) -> None:
-    body = f"g (float[1,8,6,4] x) => (float[A,B,C,D] y) {{ r = Relu(x) y = {SPATIAL[name]} }}"
+    constants = ("<float[8] region = {0,0,0.25,0.5,1,1,0.75,1.5}, int64[4] target = {1,8,7,9}, "
+                 "float[0] none = {}>")  # fmt: skip
+    body = f"g (float[1,8,6,4] x) => (float[A,B,C,D] y) {constants} {{ y = {SPATIAL[name]} }}"
     shapes = {"s": (8,), "t": (8, 5, 3, 3), "d": (8, 1, 2, 2)}
     graph = laid(weighted(body, shapes))
     assert count(graph)["Transpose"] == 2
