@@ -218,9 +218,23 @@ def _cast_like(draft: Draft, node: Node) -> None:
         draft.set_inputs(node, node.inputs[:1])
 
 
+def _computed_clip(draft: Draft, node: Node) -> None:
+    """Bounds that are computed: min(max(x, low), high), as ONNX defines it."""
+    bounds = [node.input(1), node.input(2)]
+    if all(not bound or draft.constant(bound) is not None for bound in bounds):
+        return
+    writer = _Writer(draft, node)
+    low, high = bounds
+    value = node.inputs[0]
+    if low:
+        value = writer.add("Max", [value, low], out="" if high else writer.out)
+    if high:
+        writer.add("Min", [value, high], out=writer.out)
+
+
 Table = dict[str, Callable[[Draft, Node], None]]
 _STANDARD: Table = {
-    "CastLike": _cast_like, "Concat": _drop_empty,
+    "CastLike": _cast_like, "Clip": _computed_clip, "Concat": _drop_empty,
     "GlobalAveragePool": _global_pool("ReduceMean"), "GlobalMaxPool": _global_pool("ReduceMax"),
     "Attention": _attention,
     # written without a domain by ONNX Runtime's optimizer:

@@ -115,3 +115,16 @@ def test_attention_is_its_products(shapes: str, extra: str) -> None:
     before = model_of(f"g ({shapes}) {{ y = Attention{extra}(q, k, v) }}", opset=23)
     after = run_passes(before, standardize, fold_constants)
     assert "Attention" not in ops(after) and same(before, after)
+
+
+@pytest.mark.parametrize("bounds", ["low, high", "low", "edge, high", '"", high'])
+def test_bounds_of_a_clip_may_be_computed(bounds: str) -> None:
+    before = model_of(f"""g (float[2,3] x) => (float[2,3] y) {{
+      edge = Constant<value = float {{-0.5}}>()
+      top = ReduceMax<keepdims = 0>(x)
+      high = Mul(top, edge)
+      low = Sub(high, top)
+      y = Clip(x, {bounds})
+    }}""")
+    after = run_passes(before, standardize, fold_constants)
+    assert "Clip" not in ops(after) and same(before, after)
