@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from splitter.calibration.npz import Header, read_rows
+from splitter.calibration.npz import Header, check_memory, read_rows
 from splitter.calibration.samples import Samples, rows, spread
 from splitter.diagnostics import SplitterError, nearest
 from splitter.graph import Array, Value
@@ -37,6 +37,9 @@ def read_by_name(
         problems.append(f"the inputs have different numbers of samples: {listed}")
     _refuse(problems, path, inputs)
     total = min(counts.values())
+    for value in fitting:
+        header = headers[value.name]
+        check_memory(path, header, header.shape[0] // total * min(limit or total, total))
     chosen = spread(total, limit)
     arrays = {}
     for value in inputs:

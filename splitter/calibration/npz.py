@@ -36,6 +36,10 @@ class Header:
     by_columns: bool
 
 
+_INDEX_BYTES = 24
+"""Of a row's index while rows are chosen."""
+
+
 def read_headers(path: Path) -> dict[str, Header]:
     """Name, shape and type of every array in the archive, by name.
 
@@ -66,15 +70,9 @@ def read_rows(path: Path, header: Header, keep: Array) -> Array:
     Raises SplitterError when they do not fit into memory or the archive ends early.
     """
     row_shape = header.shape[1:]
-    row_bytes = int(np.prod(row_shape, dtype=np.int64)) * header.dtype.itemsize
+    row_bytes = _row_bytes(header)
     held = row_bytes * (header.shape[0] if header.by_columns else len(keep))
-    if held > MOST_BYTES:
-        raise SplitterError(
-            f"{header.name} would take {held / 2**30:.1f} GB of memory, "
-            f"over the {MOST_BYTES / 2**30:.0f} GB that are allowed",
-            where=str(path),
-            hint="fewer samples will do: a few hundred calibrate as well as thousands",
-        )
+    check_memory(path, header, len(keep))
     with _archive(path) as archive, archive.open(header.name + ".npy") as stream:
         _header(stream, header.name)
         if header.by_columns:
@@ -89,6 +87,25 @@ def read_rows(path: Path, header: Header, keep: Array) -> Array:
             kept[slot] = np.frombuffer(data, header.dtype).reshape(row_shape)
             position = int(row) + 1
         return kept
+
+
+def check_memory(path: Path, header: Header, count: int) -> None:
+    """Raises SplitterError when `count` rows would not fit; asked before anything is made of them.
+
+    A header can promise any number of rows, so even their indices count.
+    """
+    held = (_row_bytes(header) + _INDEX_BYTES) * (header.shape[0] if header.by_columns else count)
+    if held > MOST_BYTES:
+        raise SplitterError(
+            f"{header.name} would take {held / 2**30:.1f} GB of memory, "
+            f"over the {MOST_BYTES / 2**30:.0f} GB that are allowed",
+            where=str(path),
+            hint="fewer samples will do: a few hundred calibrate as well as thousands",
+        )
+
+
+def _row_bytes(header: Header) -> int:
+    return int(np.prod(header.shape[1:], dtype=np.int64)) * header.dtype.itemsize
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from splitter.calibration.images import (
     read_folder,
     to_input,
 )
-from splitter.calibration.npz import Header, read_headers, read_rows
+from splitter.calibration.npz import Header, check_memory, read_headers, read_rows
 from splitter.calibration.samples import Samples, rows, spread
 from splitter.diagnostics import SplitterError
 from splitter.graph import Array, Value
@@ -202,6 +202,8 @@ def _from_pictures(
             hint="`images` holds pictures, uint8 [N, H, W, 3], values 0 to 255, RGB; "
             f"preprocessed arrays go by the input's name, {inputs[0].name}",
         )
+    wanted = limit * rows(inputs[0]) or header.shape[0]
+    check_memory(path, header, min(wanted, header.shape[0]))
     keep = spread(header.shape[0], limit * rows(inputs[0]))
     notes = read_notes(path, headers, inputs, keep=keep, count=header.shape[0])
     pictures = fit_array(read_rows(path, header, keep), frame)
