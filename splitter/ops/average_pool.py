@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from splitter.graph import Array, Graph, Unit
+from splitter.graph import Array, Unit
 from splitter.ops.conv import pad_spatial
 from splitter.ops.elementwise import one, two
 from splitter.ops.registry import Emitter, Lowering, Op

@@ -229,9 +229,10 @@ def emit_equal_infinity(e: Emitter, unit: Unit) -> None:
 def _infinity(graph: Graph, unit: Unit) -> str | None:
     for name in unit.inputs:
         data = graph.constants.get(name)
-        if data is not None and data.dtype.kind == "f" and data.size:
-            if np.all(np.isposinf(data)) or np.all(np.isneginf(data)):
-                return None
+        if data is None or data.dtype.kind != "f" or not data.size:
+            continue
+        if np.all(np.isposinf(data)) or np.all(np.isneginf(data)):
+            return None
     return "neither side is infinity"
 
 

@@ -1,4 +1,4 @@
-"""Remainders and bits. TFLite has no bitwise and, or, shift left: int32 arithmetic says the same."""
+"""Remainders and bits. TFLite has no bitwise and, or, shift left: int32 arithmetic does."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ def emit_fmod(e: Emitter, unit: Unit) -> None:
     """The sign of the dividend: |a| mod |b|, negated where a < 0."""
     a, b = (e.value(name) for name in unit.inputs)
     known = e.graph.constants.get(unit.inputs[1])
-    if known is None:
-        b = one(e, "ABS", b)
-    else:
-        b = e.const(np.abs(known), "divisor", dtype=e.dtype(b))
+    b = one(e, "ABS", b) if known is None else e.const(np.abs(known), "b", dtype=e.dtype(b))
     rest = two(e, "FLOOR_MOD", one(e, "ABS", a), b)
     negative = compare(e, "LESS", a, 0.0)
     shape = e.graph.shape(unit.outputs[0])

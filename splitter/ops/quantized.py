@@ -1,8 +1,8 @@
 """Operators of already quantized ONNX models, by their real values.
 
-QuantizeLinear and DequantizeLinear become arithmetic on float32 (exact: every product of a scale and
-an 8-bit number is one float32 operation, as in ONNX Runtime); products of integers are float
-products, exact while the sums stay under 2^24. What the integer graph makes of it is for `quantize`.
+QuantizeLinear and DequantizeLinear become arithmetic on float32 (exact: every product of a scale
+and an 8-bit number is one float32 operation, as in ONNX Runtime); products of integers are float
+products, exact while the sums stay under 2^24. What integers become of it is for `quantize`.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def windows(sizes: tuple[int, ...], outs: tuple[int, ...], unit: Unit) -> tuple[
     kernel = unit.attrs["kernel"] if "kernel" in unit.attrs else unit.attrs["kernel_shape"]
     strides = unit.attrs.get("strides") or (1,) * rank
     dilations = unit.attrs.get("dilations") or (1,) * rank
-    pads = unit.attrs.get("pads") or (0,) * (2 * rank)
+    pads = unit.attrs.get("pads") or _auto_pads(unit, sizes, outs, kernel, strides, dilations)
     made = []
     for a in range(rank):
         extent = (kernel[a] - 1) * dilations[a] + 1
@@ -79,6 +79,27 @@ def windows(sizes: tuple[int, ...], outs: tuple[int, ...], unit: Unit) -> tuple[
             )
         )
     return tuple(made)
+
+
+def _auto_pads(
+    unit: Unit,
+    sizes: tuple[int, ...],
+    outs: tuple[int, ...],
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+) -> tuple[int, ...]:
+    """Pads of a unit that still says them by ONNX auto_pad; none otherwise."""
+    auto = str(unit.attrs.get("auto_pad", "NOTSET"))
+    if not auto.startswith("SAME"):
+        return (0,) * (2 * len(sizes))
+    totals = [
+        max((o - 1) * s + (k - 1) * d + 1 - n, 0)
+        for n, o, k, s, d in zip(sizes, outs, kernel, strides, dilations, strict=True)
+    ]
+    small, large = [t // 2 for t in totals], [t - t // 2 for t in totals]
+    upper = auto == "SAME_UPPER"
+    return (*small, *large) if upper else (*large, *small)
 
 
 def image_windows(graph: Graph, unit: Unit) -> tuple[Window, ...]:

@@ -1,0 +1,98 @@
+"""Writes docs/operators.md: what the ONNX node tests say of every operator and opset.
+
+Run as python docs/generate.py [--check]. With --check nothing is written and the exit status is 1
+when the page is not current.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import onnx
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.node_suite import Outcome, node_tests, run_suite  # noqa: E402
+
+PAGE = Path(__file__).with_name("operators.md")
+
+HEAD = """# Operators
+
+What becomes of the ONNX project's own node tests ({version}) in normalize, layout, lower and the
+LiteRT interpreter, in float. Written by `make docs` (docs/generate.py); do not edit.
+
+A test passes when its outputs agree within the test's own tolerance. "With constants" means that
+all inputs but the first were given as constants, as models carry weights, axes and shapes. A
+refusal names the node and the reason; no test goes through with a wrong number.
+
+In scope {inside}, of these pass {passed} ({percent:.1f} %), refused {refused}; out of scope
+{outside}.
+"""
+
+
+def page(outcomes: Mapping[str, Outcome]) -> str:
+    """The whole page in Markdown."""
+    found = list(outcomes.values())
+    kinds = Counter(outcome.kind for outcome in found)
+    passed = kinds["pass"] + kinds["pass with constants"]
+    inside = len(found) - kinds["out of scope"]
+    head = HEAD.format(
+        version=f"onnx {onnx.__version__}",
+        inside=inside, passed=passed, percent=100 * passed / inside,
+        refused=kinds["refused"], outside=kinds["out of scope"],
+    )  # fmt: skip
+    return "\n".join([head, *_table(found), "", *_refusals(found), "", *_scope(found), ""])
+
+
+def _table(found: Iterable[Outcome]) -> list[str]:
+    rows: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+    for outcome in found:
+        rows[outcome.operator, outcome.opset][outcome.kind] += 1
+    lines = [
+        "| operator | opset | pass | with constants | refused | out of scope |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (operator, opset), kinds in sorted(rows.items()):
+        shown = ("pass", "pass with constants", "refused", "out of scope")
+        cells = " | ".join(str(kinds[kind] or "") for kind in shown)
+        lines.append(f"| {operator} | {opset} | {cells} |")
+    return lines
+
+
+def _refusals(found: Iterable[Outcome]) -> list[str]:
+    """One line an operator: why tests of it are refused."""
+    reasons: dict[str, set[str]] = defaultdict(set)
+    for outcome in found:
+        if outcome.kind in ("refused", "wrong", "broken"):
+            reason = outcome.reason.rpartition("): ")[2] or outcome.reason
+            reasons[outcome.operator].add(_plain(reason))
+    lines = ["## Refused in scope", ""]
+    return lines + [f"- {name}: {'; '.join(sorted(why))}" for name, why in sorted(reasons.items())]
+
+
+def _plain(reason: str) -> str:
+    """The reason without names of nodes and values, each part once."""
+    if reason.startswith("the shape of a value depends on data"):
+        return "the shape of its result depends on data, or is unknown"
+    return "; ".join(dict.fromkeys(reason.split("; ")))
+
+
+def _scope(found: Iterable[Outcome]) -> list[str]:
+    why = Counter(outcome.reason for outcome in found if outcome.kind == "out of scope")
+    lines = ["## Out of scope", ""]
+    return lines + [f"- {reason}: {count} tests" for reason, count in why.most_common()]
+
+
+def main(arguments: list[str]) -> int:
+    text = page(run_suite(node_tests()))
+    if "--check" in arguments:
+        return int(not PAGE.exists() or PAGE.read_text() != text)
+    PAGE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
