@@ -15,7 +15,7 @@ import onnx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.node_suite import Outcome, node_tests, run_suite  # noqa: E402
+from tests.node_suite import Outcome, node_tests, run_suite
 
 PAGE = Path(__file__).with_name("operators.md")
 
