@@ -6,13 +6,14 @@ stays on the CPU (field report, facts of imx95), and QUANTIZE elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from splitter.diagnostics import SplitterError
 from splitter.quantize import lookup
+from splitter.quantize.affine import affine
 from splitter.quantize.kernels import KERNELS, data_inputs
 from splitter.quantize.parameters import Parameters
 from splitter.quantize.weights import (
@@ -24,6 +25,10 @@ from splitter.quantize.weights import (
 from splitter.tflite.types import Array, LiteGraph, Operator, Quantization, Tensor
 
 ONE = Quantization((1.0,), (0,))
+
+COMPARISONS = frozenset(
+    ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
+)
 
 
 def convert(graph: LiteGraph, parameters: Parameters, *, npu: Collection[str]) -> LiteGraph:
@@ -69,6 +74,8 @@ class Writer:
             self.problems.append(f"{op.code} of {op.unit}")
         elif KERNELS[op.code].weighted:
             self._weighted(index, op)
+        elif op.code in COMPARISONS:
+            self._compare(index, op)
         elif self._needs_table(op):
             self._table(index, op)
         else:
@@ -188,6 +195,33 @@ class Writer:
         outputs = tuple(self._variable(name) for name in op.outputs)
         self.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
 
+    def _compare(self, index: int, op: Operator) -> None:
+        """Against one constant value a look-up, which is exact. Two tensors: raw integers of the
+        same parameters, as 32 bits; the int8 kernel ends the process at a scale of 1 or more.
+        """
+        if lookup.function_of(self.graph, op) is not None:
+            self._table(index, op)
+            return
+        bits = self._bits(op)
+        known = self.parameters.tensors
+        operands = [
+            self._input(index, position, op, name) if name in known else name
+            for position, name in enumerate(op.inputs)
+        ]
+        target = joint([self.tensors.get(n) or self.graph.tensors[n] for n in operands], bits)
+        inputs = []
+        for position, name in enumerate(operands):
+            if op.inputs[position] not in known:
+                name = self._constant(op, position, target)
+            elif self.tensors[name].quantization != target:
+                name = self._rescale(name, bits, target, op.unit)
+            wide = self._add(Tensor(f"{name}/int32", self.tensors[name].shape, "int32"))
+            if not any(wide in other.outputs for other in self.operators):
+                self.operators.append(Operator("CAST", (name,), (wide,), {}, op.unit))
+            inputs.append(wide)
+        outputs = tuple(self._variable(name) for name in op.outputs)
+        self.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
+
     def _needs_table(self, op: Operator) -> bool:
         kernel = KERNELS[op.code]
         return not (kernel.int8 if self._bits(op) == 8 else kernel.int16)
@@ -279,6 +313,23 @@ class Writer:
         self.tensors[name] = replace(self.tensors[name], quantization=ONE)
         self._variable(op.outputs[0])
         self.operators.append(Operator("QUANTIZE", (name,), op.outputs, {}, op.unit))
+
+
+def joint(operands: Sequence[Tensor], bits: int) -> Quantization:
+    """Parameters that cover what all of the tensors can hold; their own when they agree."""
+    known = {t.quantization for t in operands}
+    first = operands[0].quantization
+    if first is not None and known == {first}:
+        return first
+    low = high = 0.0
+    for tensor in operands:
+        if tensor.quantization is not None:
+            ends = np.array([np.iinfo(tensor.dtype).min, np.iinfo(tensor.dtype).max])
+            held = (ends - tensor.quantization.zero_point[0]) * tensor.quantization.scale[0]
+        else:
+            held = np.asarray(tensor.data)
+        low, high = min(low, float(held.min())), max(high, float(held.max()))
+    return affine(low, high, bits=bits, symmetric=False)
 
 
 def same(a: Tensor, b: Tensor) -> bool:
