@@ -65,7 +65,7 @@ class _Writer:
         self.nodes.append(helper.make_node(op, inputs, outputs, **attrs))
 
     def const(self, data: Any, stem: str) -> str:
-        name = f"{stem}:{len(self.tensors)}"
+        name = f"{stem}#{len(self.tensors)}"
         self.tensors.append(tensor_proto(np.asarray(data), name))
         return name
 

@@ -158,7 +158,10 @@ def _max(draft: Draft, node: Node) -> None:
 
 
 def _clip(draft: Draft, node: Node) -> None:
-    """Bounds at infinity are none; a lower bound of 0 alone is Relu."""
+    """Bounds at infinity are none; a lower bound of 0 alone is Relu; computed bounds Max and Min."""
+    if any(name and draft.constant(name) is None for name in node.inputs[1:3]):
+        _clip_by_values(draft, node)
+        return
     bounds: list[str] = []
     for index in (1, 2):
         name = node.input(index)
@@ -170,6 +173,16 @@ def _clip(draft: Draft, node: Node) -> None:
     elif not bounds[1] and draft.scalar(bounds[0]) == 0.0 and is_float(draft, node.inputs[0]):
         node.op = "Relu"
         draft.set_inputs(node, node.inputs[:1])
+
+
+def _clip_by_values(draft: Draft, node: Node) -> None:
+    """max(x, low), then min(.., high): the order ONNX states for bounds that cross."""
+    value, low, high = node.inputs[0], node.input(1), node.input(2)
+    known = draft.types[node.outputs[0]]
+    if low and high:
+        value = draft.emit("Max", [value, low], known, stem=node.outputs[0], sources=node.sources)
+    node.op = "Min" if high else "Max"
+    draft.set_inputs(node, [value, high or low])
 
 
 def _merge(draft: Draft, node: Node) -> None:

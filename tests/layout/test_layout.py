@@ -138,11 +138,11 @@ def test_parameters_are_attributes_for_every_axis() -> None:
 
 
 def test_parameters_computed_at_run_time_are_all_named_at_once() -> None:
-    body = """g (float[2,3] x, int64[1] i, float low) => (float[2,3] y, float[2,3] z) {
-      y = Clip(x, low) z = CumSum(x, i) }"""
+    body = """g (float[2,3] x, int64[1] i, int64 k) => (float[2,3] y, float[2,3] z) {
+      y = Trilu(x, k) z = CumSum(x, i) }"""
     with pytest.raises(SplitterError) as caught:
         layout(normalize(as_model(model_of(body))))
-    assert "Clip" in str(caught.value) and "CumSum" in str(caught.value)
+    assert "Trilu" in str(caught.value) and "CumSum" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -372,3 +372,15 @@ def test_group_normalization_out_of_instance_normalization(affine: str) -> None:
     before = weighted(body, shapes)
     after = run_passes(before, fuse_group_norm)
     assert ops(after) == {"GroupNormalization": 1} and same(before, after, tolerance=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "left"),
+    [("low, high", {"Max": 1, "Min": 1}), ("low", {"Max": 1}), (", high", {"Min": 1})],
+)
+def test_a_clip_by_computed_bounds_is_max_and_min(bounds: str, left: dict[str, int]) -> None:
+    before = model_of(
+        f"g (float[2,3] x, float low, float high) => (float[2,3] y) {{ y = Clip(x, {bounds}) }}"
+    )
+    after = run_passes(before, simplify_arithmetic)
+    assert ops(after) == left and same(before, after)
