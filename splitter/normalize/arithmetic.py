@@ -158,7 +158,7 @@ def _max(draft: Draft, node: Node) -> None:
 
 
 def _clip(draft: Draft, node: Node) -> None:
-    """Bounds at infinity are none; a lower bound of 0 alone is Relu; computed bounds Max and Min."""
+    """Bounds at infinity are none; 0 alone below is Relu; computed bounds are Max and Min."""
     if any(name and draft.constant(name) is None for name in node.inputs[1:3]):
         _clip_by_values(draft, node)
         return
