@@ -14,7 +14,7 @@ import numpy as np
 from splitter.diagnostics import SplitterError
 from splitter.quantize import lookup
 from splitter.quantize.affine import affine
-from splitter.quantize.kernels import KERNELS, data_inputs
+from splitter.quantize.kernels import KERNELS, data_inputs, needs_table
 from splitter.quantize.parameters import Parameters
 from splitter.quantize.weights import (
     channel_axis,
@@ -223,8 +223,7 @@ class Writer:
         self.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
 
     def _needs_table(self, op: Operator) -> bool:
-        kernel = KERNELS[op.code]
-        return not (kernel.int8 if self._bits(op) == 8 else kernel.int16)
+        return needs_table(op.code, self._bits(op))
 
     def _table(self, index: int, op: Operator) -> None:
         """A function of one variable as CAST, ADD, GATHER."""

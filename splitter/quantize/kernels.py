@@ -97,3 +97,9 @@ def data_inputs(code: str, count: int) -> tuple[int, ...]:
     """Indices of the inputs that carry quantized values."""
     data = KERNELS[code].data
     return tuple(range(count)) if data == (-1,) else tuple(i for i in data if i < count)
+
+
+def needs_table(code: str, bits: int) -> bool:
+    """Whether an operator that writes values of `bits` has no kernel for it: a look-up does it."""
+    kernel = KERNELS[code]
+    return not (kernel.int8 if bits == 8 else kernel.int16)

@@ -8,14 +8,15 @@ much wider range) becomes a change of scale on that edge, decided here, written 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from splitter.quantize.kernels import KERNELS, data_inputs
-from splitter.quantize.ranges import Range, Ranges
-from splitter.tflite.types import Array, LiteGraph, Operator, Quantization
+from splitter.quantize.affine import affine
+from splitter.quantize.clipping import Clip, Function
+from splitter.quantize.kernels import KERNELS, data_inputs, needs_table
+from splitter.quantize.lookup import function_of
+from splitter.quantize.ranges import Ranges
+from splitter.tflite.types import LiteGraph, Operator, Quantization
 
 WIDER = 2.0
 """A same-scale input whose group is this much wider than itself, and that others read too, keeps
@@ -43,34 +44,6 @@ class Parameters:
     tensors: Mapping[str, Quantization]
     bits: Mapping[str, int]
     edges: Mapping[tuple[int, int], tuple[int, Quantization]] = field(default_factory=dict)
-
-
-def affine(low: float, high: float, *, bits: int, symmetric: bool) -> Quantization:
-    """Parameters that cover low..high and represent 0 exactly; 16 bits are always symmetric.
-
-    Both ends are inside after the zero point is rounded: a bound that a fused activation promises
-    (-1..1 of a sampling distance) must not come back as 0.996.
-    """
-    low, high = min(low, 0.0), max(high, 0.0)
-    if bits == 16 or symmetric:
-        top = 32767 if bits == 16 else 127
-        bound = max(-low, high)
-        return Quantization((usable(bound / top),), (0,))
-    zero = int(np.clip(round(-128 - low * 255 / max(high - low, 1e-30)), -128, 127))
-    below = -low / (zero + 128) if zero > -128 else 0.0
-    above = high / (127 - zero) if zero < 127 else 0.0
-    return Quantization((usable(max(below, above)),), (zero,))
-
-
-def usable(scale: float) -> float:
-    """A positive float32 scale; a tensor that is always 0 gets a harmless one."""
-    return float(np.float32(scale)) if scale > 1e-30 else 1.0
-
-
-def quantize_values(values: Array, q: Quantization, bits: int) -> Array:
-    """Round to nearest even, saturate."""
-    top = 2 ** (bits - 1) - 1
-    return np.clip(np.rint(values / q.scale[0]) + q.zero_point[0], -top - 1, top)
 
 
 class Groups:
@@ -116,7 +89,7 @@ class Chooser:
         npu: Collection[str],
         demands: Demands,
         int16: Collection[str],
-        clip: Callable[[Range, bool], tuple[float, float]],
+        clip: Clip,
     ) -> None:
         self.graph, self.ranges, self.demands, self.clip = graph, ranges, demands, clip
         self.npu = [op.unit in npu for op in graph.operators]
@@ -231,7 +204,7 @@ class Chooser:
             for i, name in self._data(index):
                 root = self.groups.find(name)
                 if root in self.fixed and self.fixed[root].zero_point != (0,):
-                    low, high = self.clip(self.ranges[name], True)
+                    low, high = self.clip(self.ranges[name], True, None)
                     target = affine(low, high, bits=8, symmetric=True)
                     self.edges[index, i] = (8, target)
                 else:
@@ -252,8 +225,16 @@ class Chooser:
         return tensors
 
     def _group_range(self, names: list[str], symmetric: bool) -> tuple[float, float]:
-        bounds = [self.clip(self.ranges[name], symmetric) for name in names]
+        function = self._read_by(names[-1]) if len(names) == 1 else None
+        bounds = [self.clip(self.ranges[name], symmetric, function) for name in names]
         return min(b[0] for b in bounds), max(b[1] for b in bounds)
+
+    def _read_by(self, name: str) -> Function | None:
+        """The function of one variable that alone reads the tensor."""
+        readers = self.graph.consumers[name]
+        if len(readers) != 1 or name in self.graph.outputs:
+            return None
+        return function_of(self.graph, readers[0])
 
     def _rescale_edges(self, tensors: Mapping[str, Quantization]) -> None:
         """Edges whose input has another type or other parameters than the operator needs."""
@@ -263,11 +244,13 @@ class Chooser:
                 continue
             floats = [name for name in op.outputs if name in self.ranges]
             bits = self.bits[floats[0]] if floats else max(self.bits[n] for _, n in inputs)
+            if needs_table(op.code, bits):
+                continue  # a table is read by an input of any width: see lookup.table
             for i, name in inputs:
                 if (index, i) in self.broken:
                     self.edges[index, i] = (bits, tensors[op.outputs[0]])
                 elif self.bits[name] != bits and (index, i) not in self.edges:
-                    low, high = self.clip(self.ranges[name], False)
+                    low, high = self.clip(self.ranges[name], False, None)
                     fixed = tensors[floats[0]] if floats and self._ties(index) else None
                     self.edges[index, i] = (
                         bits, fixed or affine(low, high, bits=bits, symmetric=False)
@@ -281,7 +264,7 @@ def choose(
     npu: Collection[str],
     demands: Demands,
     int16: Collection[str] = (),
-    clip: Callable[[Range, bool], tuple[float, float]],
+    clip: Clip,
 ) -> Parameters:
     """Parameters of every variable float tensor of the graph.
 

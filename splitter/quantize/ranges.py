@@ -13,6 +13,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
+from splitter.quantize.masks import maskable
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import Array, LiteGraph
 from splitter.tflite.write import write
@@ -23,14 +24,25 @@ KEPT = 4096
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Extremes over all samples, and a strided subsample of the values (1-D float32)."""
+    """Extremes over all samples, and a strided subsample of the values (1-D float32).
+
+    masked: there are very negative values too that mean "left out" (`masks`), or -inf; they are not
+    in low and high, and count as `low` among the values. Values that are NaN or +inf count nowhere.
+    """
 
     low: float
     high: float
     values: Array
+    masked: bool = False
 
 
 Ranges = Mapping[str, Range]
+
+LEFT_OUT = -9e3
+"""From here down a value may be a mask (exporters write -1e4, -65504, -1e9, -3.4e38, -inf), where
+`masks` says that nothing but a mask makes sense, and nothing lies between it and the others."""
+GAP = 50.0
+"""The others are smaller by at least this factor."""
 
 MEMORY = 1 << 30
 """Bytes of activations that interpreters side by side may hold; each holds all of the graph's."""
@@ -54,6 +66,7 @@ def calibrate(
         for name, tensor in graph.tensors.items()
         if tensor.dtype == "float32" and tensor.data is None
     ]
+    candidates = maskable(graph)
     model = write(graph)
     held = sum(graph.tensors[name].elements * 4 for name in names)
     workers = max(1, min(threads, len(samples), MEMORY // max(1, held)))
@@ -64,7 +77,7 @@ def calibrate(
     def observe(sample: Mapping[str, Array]) -> dict[str, Range]:
         interpreter = free.get()
         interpreter.run({n: sample[n].astype(graph.tensors[n].dtype) for n in graph.inputs})
-        seen = {name: range_of(interpreter.tensor(name)) for name in names}
+        seen = {n: range_of(interpreter.tensor(n), maskable=n in candidates) for n in names}
         free.put(interpreter)
         return {name: entry for name, entry in seen.items() if entry.values.size}
 
@@ -76,12 +89,29 @@ def calibrate(
     return {name: join([seen[name] for seen in observed]) for name in (observed or [{}])[0]}
 
 
-def range_of(array: Array) -> Range:
-    """Of one sample's tensor; an empty tensor has no extremes."""
+def range_of(array: Array, *, maskable: bool = False) -> Range:
+    """Of one sample's tensor; an empty tensor has no extremes. maskable: see `Range.masked`."""
     flat = array.reshape(-1)
     if not flat.size:
         return Range(np.inf, -np.inf, flat)
-    return Range(float(flat.min()), float(flat.max()), subsample(flat))
+    low, high = float(flat.min()), float(flat.max())
+    if np.isfinite(low) and np.isfinite(high) and not (maskable and low <= LEFT_OUT):
+        return Range(low, high, subsample(flat))
+    ordinary = flat[np.isfinite(flat)]
+    if maskable and ordinary.size and not _gradual(ordinary):
+        ordinary = ordinary[ordinary > ordinary.min() / GAP]
+    masked = bool((flat < ordinary.min(initial=np.inf)).any())
+    low, high = float(ordinary.min(initial=0.0)), float(ordinary.max(initial=0.0))
+    if ordinary.size:
+        low, high = float(ordinary.min()), float(ordinary.max())
+    values = np.clip(np.nan_to_num(subsample(flat)), low, high)
+    return Range(low, high, values, masked)
+
+
+def _gradual(values: Array) -> bool:
+    """Whether the very negative values are the end of a continuous range."""
+    least = float(values.min())
+    return least > LEFT_OUT or bool(((values > least / 2) & (values < least / GAP)).any())
 
 
 def join(ranges: Sequence[Range]) -> Range:
@@ -90,6 +120,7 @@ def join(ranges: Sequence[Range]) -> Range:
         min(one.low for one in ranges),
         max(one.high for one in ranges),
         np.concatenate([one.values for one in ranges]),
+        any(one.masked for one in ranges),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from splitter.quantize.parameters import affine, quantize_values, usable
+from splitter.quantize.affine import affine, quantize_values, usable
 from splitter.tflite.types import Array, Quantization, Tensor
 
 BIAS_LIMIT = {"int32": 2**30, "int64": 2**46}

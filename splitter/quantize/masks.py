@@ -1,0 +1,148 @@
+"""Very negative numbers that mean "left out", not a quantity: attention masks, padding by -inf.
+
+Before a Softmax, an exponential or a maximum it does not matter how negative such a number is. As
+a quantity it would take the whole range of 8 bits. So calibration leaves it out of the range, and
+here it gets the place that suffices: MARGIN below the least real value, and an additive mask as far
+down as what it is added to can reach up. Decides which tensors may hold such numbers and where
+they go; the integers saturate there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from splitter.quantize.ranges import LEFT_OUT, Range, Ranges
+from splitter.tflite.types import Array, LiteGraph, Operator, Tensor
+
+MARGIN = 6.0
+"""exp(-6) is 0.0025, under a step of SOFTMAX's 8-bit output (1/256)."""
+
+ENDS = frozenset(("SOFTMAX", "LOG_SOFTMAX", "EXP", "LOGISTIC", "ARG_MAX", "TOPK_V2", "REDUCE_MAX"))
+MOVES = frozenset(
+    (
+        "BROADCAST_TO", "CONCATENATION", "EXPAND_DIMS", "GATHER", "GATHER_ND", "MAXIMUM", "MINIMUM",
+        "PACK", "PAD", "PADV2", "RESHAPE", "REVERSE_V2", "SELECT_V2", "SLICE", "SPLIT", "SPLIT_V",
+        "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK",
+    )
+)  # fmt: skip
+SUMS = frozenset(("ADD", "MUL"))
+
+
+def maskable(graph: LiteGraph) -> frozenset[str]:
+    """Variable float tensors of which a very negative value says "left out" to every reader."""
+    found: set[str] = set()
+    for op in reversed(graph.operators):
+        for name in op.outputs:
+            if _only_masks(graph, name, found):
+                found.add(name)
+    found.update(name for name in graph.inputs if _only_masks(graph, name, found))
+    return frozenset(found)
+
+
+def _only_masks(graph: LiteGraph, name: str, found: set[str]) -> bool:
+    if name in graph.outputs or graph.tensors[name].dtype != "float32":
+        return False
+    readers = graph.consumers[name]
+    return bool(readers) and all(
+        op.code in ENDS
+        or (op.code in MOVES | SUMS and op.outputs[0] in found)
+        or (op.code == "SUB" and op.inputs[0] == name and op.outputs[0] in found)
+        for op in readers
+    )
+
+
+def place_masks(graph: LiteGraph, ranges: Ranges) -> tuple[LiteGraph, dict[str, Range]]:
+    """The graph with constants of bounded size, and the ranges with a place for masks."""
+    placer = _Placer(graph, ranges)
+    operators = [placer.operator(op) for op in reversed(graph.operators)]
+    if placer.lows:
+        used = {name for op in operators for name in (*op.inputs, *op.outputs) if name}
+        used |= {*graph.inputs, *graph.outputs}
+        tensors = {n: t for n, t in placer.tensors.items() if n in used}
+        graph = replace(graph, tensors=tensors, operators=tuple(reversed(operators)))
+    placed = {name: replace(ranges[name], low=low) for name, low in placer.lows.items()}
+    return graph, {**ranges, **placed}
+
+
+class _Placer:
+    """Walks from the readers to the makers: what a sum needs decides the mask that is added."""
+
+    def __init__(self, graph: LiteGraph, ranges: Ranges) -> None:
+        self.ranges = ranges
+        self.tensors = dict(graph.tensors)
+        self.needs: dict[str, float] = {}
+        self.lows: dict[str, float] = {}
+
+    def operator(self, op: Operator) -> Operator:
+        out = op.outputs[0]
+        if not self._masked(out):
+            return op
+        goal = min(self.needs.get(out, 0.0), self.ranges[out].low - MARGIN)
+        self.lows[out] = goal
+        if op.code == "ADD":
+            return self._sum(op)
+        if op.code == "MUL":
+            return self._product(op, goal)
+        for name in op.inputs:
+            if self._masked(name):
+                self._need(name, goal)
+        return op
+
+    def _sum(self, op: Operator) -> Operator:
+        """A mask of at least the width of the other operand, and MARGIN."""
+        inputs = list(op.inputs)
+        for index, name in enumerate(op.inputs):
+            other = op.inputs[1 - index]
+            low, high = self._extent(other)
+            need = low - high - MARGIN
+            if self._masked(name):
+                self._need(name, need)
+            else:
+                inputs[index] = self._bounded(name, need)
+        return replace(op, inputs=tuple(inputs))
+
+    def _product(self, op: Operator, goal: float) -> Operator:
+        """(1 - allowed) * -1e9: the factor shrinks to what the goal asks for."""
+        inputs = list(op.inputs)
+        for index, name in enumerate(op.inputs):
+            low, high = self._extent(op.inputs[1 - index])
+            if not self._masked(name) and high > 0:
+                inputs[index] = self._bounded(name, goal / high)
+        return replace(op, inputs=tuple(inputs))
+
+    def _masked(self, name: str) -> bool:
+        return name in self.ranges and self.ranges[name].masked
+
+    def _need(self, name: str, low: float) -> None:
+        self.needs[name] = min(low, self.needs.get(name, 0.0))
+        if name not in self.lows:  # a model input has no maker to come to
+            self.lows[name] = min(self.needs[name], self.ranges[name].low - MARGIN)
+
+    def _extent(self, name: str) -> tuple[float, float]:
+        """The real values of an operand."""
+        if name in self.ranges:
+            return min(0.0, self.ranges[name].low), max(0.0, self.ranges[name].high)
+        data = self.tensors[name].data
+        real = np.zeros(0) if data is None else data[data > LEFT_OUT]
+        return float(real.min(initial=0.0)), float(real.max(initial=0.0))
+
+    def _bounded(self, name: str, least: float) -> str:
+        """The constant with its very negative values at `least`."""
+        tensor = self.tensors[name]
+        if tensor.data is None or not (tensor.data <= LEFT_OUT).any():
+            return name
+        data: Array = np.where(tensor.data <= LEFT_OUT, np.float32(least), tensor.data)
+        made = Tensor(_free(f"{name}/bounded", self.tensors), tensor.shape, tensor.dtype, data)
+        self.tensors[made.name] = made
+        return made.name
+
+
+def _free(stem: str, taken: Mapping[str, Tensor]) -> str:
+    name, count = stem, 0
+    while name in taken:
+        count += 1
+        name = f"{stem}_{count}"
+    return name
