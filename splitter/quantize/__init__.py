@@ -1,10 +1,12 @@
 """Float TFLite graph and ranges -> integer TFLite graph, the whole graph once.
 
 ranges      what the values are (calibration)
+maskable    which of them may be masks, masks: where those go
 clipping    how much of a range is covered
 kernels     what TFLite's integer kernels ask for
 parameters  scale and zero point of every tensor, and where a scale must change
 reassociate sums of large and small addends in an order that rounds less
+saturation  which part of a range the readers of a tensor can tell apart
 functions   several operators that are one function of one tensor become one
 weights, lookup, convert   the integer graph written out
 """
@@ -16,9 +18,11 @@ from collections.abc import Collection
 from splitter.quantize.clipping import Clip, min_max
 from splitter.quantize.convert import convert
 from splitter.quantize.functions import fold_functions
+from splitter.quantize.masks import place_masks
 from splitter.quantize.parameters import Demands, choose
 from splitter.quantize.ranges import Range, Ranges, calibrate
 from splitter.quantize.reassociate import reassociate
+from splitter.quantize.saturation import useful_ranges
 from splitter.tflite.types import LiteGraph
 
 __all__ = ["Demands", "Range", "Ranges", "calibrate", "quantize"]
@@ -38,8 +42,9 @@ def quantize(
     npu: units on the NPU. demands: what its compiler asks for. int16: tensors of 16 bits.
     Raises SplitterError that lists every operator without an integer form.
     """
+    graph, ranges = place_masks(graph, ranges)
     graph, ranges = reassociate(graph, ranges)
     graph = fold_functions(graph, npu=npu)
-    ranges = {name: entry for name, entry in ranges.items() if name in graph.tensors}
+    ranges = useful_ranges(graph, {n: r for n, r in ranges.items() if n in graph.tensors})
     parameters = choose(graph, ranges, npu=npu, demands=demands, int16=int16, clip=clip)
     return convert(graph, parameters, npu=npu)

@@ -1,10 +1,8 @@
 """Very negative numbers that mean "left out", not a quantity: attention masks, padding by -inf.
 
-Before a Softmax, an exponential or a maximum it does not matter how negative such a number is. As
-a quantity it would take the whole range of 8 bits. So calibration leaves it out of the range, and
-here it gets the place that suffices: MARGIN below the least real value, and an additive mask as far
-down as what it is added to can reach up. Decides which tensors may hold such numbers and where
-they go; the integers saturate there.
+As a quantity such a number would take the whole range of 8 bits. So calibration leaves it out of
+the range, and here it gets the place that suffices: MARGIN below the least real value, and an
+additive mask as far down as what it is added to reaches up. The integers saturate there.
 """
 
 from __future__ import annotations
@@ -19,39 +17,6 @@ from splitter.tflite.types import Array, LiteGraph, Operator, Tensor
 
 MARGIN = 6.0
 """exp(-6) is 0.0025, under a step of SOFTMAX's 8-bit output (1/256)."""
-
-ENDS = frozenset(("SOFTMAX", "LOG_SOFTMAX", "EXP", "LOGISTIC", "ARG_MAX", "TOPK_V2", "REDUCE_MAX"))
-MOVES = frozenset(
-    (
-        "BROADCAST_TO", "CONCATENATION", "EXPAND_DIMS", "GATHER", "GATHER_ND", "MAXIMUM", "MINIMUM",
-        "PACK", "PAD", "PADV2", "RESHAPE", "REVERSE_V2", "SELECT_V2", "SLICE", "SPLIT", "SPLIT_V",
-        "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK",
-    )
-)  # fmt: skip
-SUMS = frozenset(("ADD", "MUL"))
-
-
-def maskable(graph: LiteGraph) -> frozenset[str]:
-    """Variable float tensors of which a very negative value says "left out" to every reader."""
-    found: set[str] = set()
-    for op in reversed(graph.operators):
-        for name in op.outputs:
-            if _only_masks(graph, name, found):
-                found.add(name)
-    found.update(name for name in graph.inputs if _only_masks(graph, name, found))
-    return frozenset(found)
-
-
-def _only_masks(graph: LiteGraph, name: str, found: set[str]) -> bool:
-    if name in graph.outputs or graph.tensors[name].dtype != "float32":
-        return False
-    readers = graph.consumers[name]
-    return bool(readers) and all(
-        op.code in ENDS
-        or (op.code in MOVES | SUMS and op.outputs[0] in found)
-        or (op.code == "SUB" and op.inputs[0] == name and op.outputs[0] in found)
-        for op in readers
-    )
 
 
 def place_masks(graph: LiteGraph, ranges: Ranges) -> tuple[LiteGraph, dict[str, Range]]:
@@ -108,7 +73,7 @@ class _Placer:
         """(1 - allowed) * -1e9: the factor shrinks to what the goal asks for."""
         inputs = list(op.inputs)
         for index, name in enumerate(op.inputs):
-            low, high = self._extent(op.inputs[1 - index])
+            high = self._extent(op.inputs[1 - index])[1]
             if not self._masked(name) and high > 0:
                 inputs[index] = self._bounded(name, goal / high)
         return replace(op, inputs=tuple(inputs))

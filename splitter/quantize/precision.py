@@ -1,4 +1,4 @@
-"""Which widths the values of an integer graph really have: counted from the graph, not from options."""
+"""Which widths the values of an integer graph have: counted from the graph, not from options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTHS: Mapping[str, int] = {
 
 @dataclass(frozen=True)
 class Precision:
-    """bits: by variable tensor. average: bits of a quantized activation value, weighted by elements.
+    """bits: by variable tensor. average: of a quantized activation value, weighted by elements.
 
     counts: variable tensors by data type.
     """

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from splitter.quantize.masks import maskable
+from splitter.quantize.maskable import maskable
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import Array, LiteGraph
 from splitter.tflite.write import write
@@ -97,21 +97,20 @@ def range_of(array: Array, *, maskable: bool = False) -> Range:
     low, high = float(flat.min()), float(flat.max())
     if np.isfinite(low) and np.isfinite(high) and not (maskable and low <= LEFT_OUT):
         return Range(low, high, subsample(flat))
-    ordinary = flat[np.isfinite(flat)]
-    if maskable and ordinary.size and not _gradual(ordinary):
-        ordinary = ordinary[ordinary > ordinary.min() / GAP]
-    masked = bool((flat < ordinary.min(initial=np.inf)).any())
-    low, high = float(ordinary.min(initial=0.0)), float(ordinary.max(initial=0.0))
-    if ordinary.size:
-        low, high = float(ordinary.min()), float(ordinary.max())
+    real = flat[np.isfinite(flat)]
+    if maskable and _stands_apart(real):
+        real = real[real > real.min() / GAP]
+    if not real.size:
+        real = np.zeros(1, flat.dtype)
+    low, high = float(real.min()), float(real.max())
     values = np.clip(np.nan_to_num(subsample(flat)), low, high)
-    return Range(low, high, values, masked)
+    return Range(low, high, values, masked=bool((flat < low).any()))
 
 
-def _gradual(values: Array) -> bool:
-    """Whether the very negative values are the end of a continuous range."""
-    least = float(values.min())
-    return least > LEFT_OUT or bool(((values > least / 2) & (values < least / GAP)).any())
+def _stands_apart(values: Array) -> bool:
+    """Whether the least values are masks, and not the end of a continuous range."""
+    least = float(values.min(initial=0.0))
+    return least <= LEFT_OUT and not ((values > least / 2) & (values < least / GAP)).any()
 
 
 def join(ranges: Sequence[Range]) -> Range:
