@@ -38,6 +38,7 @@ from splitter.normalize.reshapes import move_reshapes
 from splitter.normalize.scale_weights import scale_weights
 from splitter.normalize.selection import gather_rows
 from splitter.normalize.slices import push_slices, slice_gathers
+from splitter.normalize.tables import slice_tables
 from splitter.normalize.standard import standardize
 
 
@@ -79,6 +80,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(fold_constants, "what push_slices made constant, and copies of it"),
     Pass(hoist_concats, "after push_slices, which would take them apart again"),
     Pass(gather_rows, "after shapes are folded: the index is then seen to be a broadcast"),
+    Pass(slice_tables, "gathers from constant tables are seen since gather_rows"),
     Pass(remove_noops, "again: slices of everything, reshapes in a row"),
     Pass(absorb_affine, "before norm_affine: scale and bias are then in the norm"),
     Pass(merge_constants, "one constant a chain, so that one fold takes it all"),

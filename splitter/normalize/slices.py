@@ -58,7 +58,7 @@ def _slice_gather(draft: Draft, node: Node) -> None:
         )
 
 
-def _ranges(draft: Draft, node: Node) -> dict[int, tuple[int, int]] | None:
+def slice_ranges(draft: Draft, node: Node) -> dict[int, tuple[int, int]] | None:
     """Axis -> (start, stop) of a Slice with steps 1 and constant bounds."""
     parts = [draft.ints(node.input(i)) if node.input(i) else None for i in (1, 2, 3, 4)]
     starts, ends, axes, steps = parts
@@ -77,7 +77,7 @@ def _ranges(draft: Draft, node: Node) -> dict[int, tuple[int, int]] | None:
 
 def _through_concat(draft: Draft, node: Node) -> bool:
     concat = draft.producer.get(node.inputs[0])
-    ranges = _ranges(draft, node)
+    ranges = slice_ranges(draft, node)
     if concat is None or concat.op != "Concat" or concat.domain or ranges is None:
         return False
     rank = draft.rank(concat.outputs[0]) or 1
@@ -123,7 +123,7 @@ def _through_elementwise(draft: Draft, node: Node) -> bool:
     maker = draft.producer.get(node.inputs[0])
     if maker is None or maker.op not in ("Add", "Mul", "Sub", "Div") or maker.domain:
         return False
-    side, ranges = constant_side(draft, maker), _ranges(draft, node)
+    side, ranges = constant_side(draft, maker), slice_ranges(draft, node)
     users = draft.users(maker.outputs[0])
     if side is None or ranges is None or draft.pinned(maker.outputs[0]):
         return False
