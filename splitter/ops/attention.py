@@ -127,8 +127,8 @@ OPS = (
     Op(
         "Attend",
         (
-            Lowering("softmax", emit_attend),
             Lowering("exponential", emit_attend_exponential),
+            Lowering("softmax", emit_attend),
             Lowering("softmax_by_head", emit_attend_by_head, applies=_several_matrices),
         ),
     ),

@@ -5,6 +5,7 @@ maskable    which of them may be masks, masks: where those go
 clipping    how much of a range is covered
 kernels     what TFLite's integer kernels ask for
 parameters  scale and zero point of every tensor, and where a scale must change
+recurrence  one range for all steps of a recurrent cell
 reassociate sums of large and small addends in an order that rounds less
 saturation  which part of a range the readers of a tensor can tell apart
 functions   several operators that are one function of one tensor become one
@@ -15,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from splitter.quantize.clipping import Clip, min_max
+from splitter.quantize.clipping import Clip, least_squares
 from splitter.quantize.convert import convert
 from splitter.quantize.functions import fold_functions
 from splitter.quantize.masks import place_masks
 from splitter.quantize.parameters import Demands, choose
 from splitter.quantize.ranges import Range, Ranges, calibrate
 from splitter.quantize.reassociate import reassociate
+from splitter.quantize.recurrence import share_steps
 from splitter.quantize.saturation import useful_ranges
 from splitter.tflite.types import LiteGraph
 
@@ -35,16 +37,17 @@ def quantize(
     npu: Collection[str],
     demands: Demands = Demands(),
     int16: Collection[str] = (),
-    clip: Clip = min_max,
+    clip: Clip = least_squares,
 ) -> LiteGraph:
     """The integer form of a float graph; every operator keeps its unit.
 
     npu: units on the NPU. demands: what its compiler asks for. int16: tensors of 16 bits.
     Raises SplitterError that lists every operator without an integer form.
     """
-    graph, ranges = place_masks(graph, ranges)
+    graph, ranges = place_masks(graph, share_steps(graph, ranges))
     graph, ranges = reassociate(graph, ranges)
     graph = fold_functions(graph, npu=npu)
-    ranges = useful_ranges(graph, {n: r for n, r in ranges.items() if n in graph.tensors})
+    known = {n: r for n, r in ranges.items() if n in graph.tensors}
+    ranges = useful_ranges(graph, known, int16=int16)
     parameters = choose(graph, ranges, npu=npu, demands=demands, int16=int16, clip=clip)
     return convert(graph, parameters, npu=npu)
