@@ -164,7 +164,7 @@ def samples_of(
         made = invented(inputs, many + few)
         return made[:many], [Record(inputs) for inputs in made[many:]]
     if case.kind == "trained":
-        return decisions.samples(case.name, stored, many, few)
+        return decisions.samples(case, stored, many, few)
     more = variants(stored, many)
     return [*(r.inputs for r in stored), *more][:many], list(stored)
 
@@ -199,7 +199,7 @@ def compare(
         integer.append(bundle.run(record.inputs).outputs)
     row.float_error = errors(names, expected, real)
     row.integer_error = errors(names, expected, integer)
-    row.decisions = decisions.compare(row.name, [r.inputs for r in validation], expected, integer)
+    row.decisions = decisions.compare(row.name, expected, integer)
 
 
 def output_values(model: Model, reference: OnnxRunner, record: Record) -> list[Value]:
