@@ -7,13 +7,23 @@ drops RESHAPEs that change nothing; the choice of lowerings is the plan's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from splitter.diagnostics import SplitterError, nearest
 from splitter.graph import Graph
 from splitter.ops import OPS
 from splitter.ops.registry import Emitter
 from splitter.tflite.types import LiteGraph, Operator, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A lowering that is not exact: its stated bound on the absolute error, and how many use it."""
+
+    op: str
+    lowering: str
+    error: float
+    units: int
 
 
 def lower(graph: Graph, lowerings: Mapping[str, str]) -> LiteGraph:
@@ -34,6 +44,17 @@ def lower(graph: Graph, lowerings: Mapping[str, str]) -> LiteGraph:
         graph.inputs, graph.outputs, emitter.tensors, tuple(emitter.operators)
     )
     return drop_unused(merge_reshapes(whole))
+
+
+def rewrites(graph: Graph, planned: Mapping[str, str]) -> tuple[Rewrite, ...]:
+    """The lowerings with a stated error that a plan uses."""
+    counts: dict[tuple[str, str, float], int] = {}
+    for unit in graph.units:
+        for lowering in OPS[unit.op].lowerings:
+            if lowering.name == planned[unit.name] and lowering.error:
+                key = (unit.op, lowering.name, lowering.error)
+                counts[key] = counts.get(key, 0) + 1
+    return tuple(Rewrite(*key, units=count) for key, count in counts.items())
 
 
 def refuse_unknown(graph: Graph) -> None:

@@ -16,7 +16,7 @@ from splitter.glue import (
 )
 from splitter.graph import Value
 from splitter.layout import layout
-from splitter.lower import lower
+from splitter.lower import lower, rewrites
 from splitter.model import load
 from splitter.normalize import normalize
 from splitter.options import Options
@@ -80,7 +80,9 @@ def run(options: Options, progress: Progress) -> Result:
     ]
     progress.stage("lower")
     lite = lower(graph, chosen.lowerings)
-    float_file = write(lite)
+    exact = lite
+    if rewrites(graph, chosen.lowerings):
+        exact = lower(graph, {unit: verdict.lowering for unit, verdict in support.cpu.items()})
     progress.stage("calibrate")
     batches = samples.calibration.batches(model.inputs)
     ranges = calibrate(lite, batches, threads=options.threads, progress=progress.step)
@@ -92,7 +94,7 @@ def run(options: Options, progress: Progress) -> Result:
     artifacts = Artifacts(
         parts=tuple(write(part.graph) for part in parts),
         unsplit=write(whole),
-        float_file=float_file if options.keep_float else None,
+        float_file=write(exact) if options.keep_float else None,
     )
     progress.stage("glue")
     manifest = build_manifest(
@@ -116,7 +118,8 @@ def run(options: Options, progress: Progress) -> Result:
                 original,
                 model.outputs,
                 samples.validation.batches(model.inputs),
-                float_file=float_file,
+                exact=exact,
+                planned=lite,
                 threads=options.threads,
                 step=progress.step,
             ),

@@ -1,6 +1,6 @@
 """Runs what was made on samples, each form beside the original: the material for `verify`.
 
-Decides what is run: the ONNX file in ONNX Runtime, the float graph and the whole integer file in
+Decides what is run: the ONNX file in ONNX Runtime, the float graphs and the whole integer file in
 LiteRT's built-in kernels, and the parts in order by the very code that goes to the board. Leaves
 comparing to `verify`.
 """
@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from splitter.glue.board.bundle import Bundle, Tensor
@@ -22,10 +23,16 @@ from splitter.graph import Array, Value
 from splitter.model import Model
 from splitter.reference import OnnxRunner
 from splitter.tflite.runtime import Interpreter
-from splitter.verify import Run
+from splitter.tflite.types import LiteGraph
+from splitter.tflite.write import write
+from splitter.verify import Ranking, Run, near_tie
 
 Arrays = Mapping[str, Array]
 Step = Callable[[int, int], None]
+
+REWRITTEN = 4
+"""Samples that also run through the float graph with the plan's lowerings: its error against the
+exact one varies little from sample to sample."""
 
 
 @contextmanager
@@ -41,12 +48,15 @@ def runs(
     outputs: Sequence[Value],
     samples: Sequence[Arrays],
     *,
-    float_file: bytes,
+    exact: LiteGraph,
+    planned: LiteGraph,
     threads: int,
     step: Step = lambda done, total: None,
 ) -> Iterator[Run]:
     """One `Run` for each sample. folder: an unpacked bundle. outputs: the model's, static shapes.
 
+    exact, planned: the float graph with exact lowerings and with those of the plan; often the same
+    one. Only the first REWRITTEN samples go through `planned` too: it is a second float model.
     Inner values are added where a part hands on a value of the ONNX file, as it is stored there.
     The forms run side by side, a thread each, `threads` of them at a time: two threads in one
     interpreter wait for each other and are slower than one when anything else runs.
@@ -56,14 +66,20 @@ def runs(
     whole = Runner(Bundle(folder, unsplit=True), settings)
     inner = inner_values(original, parts.bundle)
     names = [value.name for value in outputs]
-    reference = OnnxRunner(original.proto, [*names, *inner], threads=1)
-    floats = FloatFile(float_file, outputs)
+    ranked = Rankings(original, exact)
+    reference = OnnxRunner(original.proto, [*names, *inner, *ranked.reference], threads=1)
+    floats = FloatModel(replace(exact, outputs=(*exact.outputs, *ranked.candidate)))
+    rewritten = None if planned is exact else FloatModel(planned)
     with ThreadPoolExecutor(threads) as pool:
         for index, sample in enumerate(samples):
             step(index, len(samples))
             made = pool.submit(parts.run, sample, keep_raw=True)
             one, other = pool.submit(whole.run, sample), pool.submit(floats.run, sample)
+            third = pool.submit(rewritten.run, sample) if rewritten else None
+            if index + 1 == REWRITTEN:
+                rewritten = None
             expected = pool.submit(reference.run, sample).result()
+            tie = near_tie(ranked.of(expected, other.result()))
             integer = dict(one.result().outputs)
             for name, tensor in inner.items():
                 raw = made.result().raw[f"boundary/{name}"][0]
@@ -71,7 +87,15 @@ def runs(
                     integer[name] = dequantize(raw, tensor, expected[name].dtype.name)
                 else:  # the parts store it in another layout
                     del expected[name]
-            yield Run(expected, integer, made.result().outputs, other.result())
+            expected = {name: expected[name] for name in (*names, *inner) if name in expected}
+            yield Run(
+                expected,
+                integer,
+                made.result().outputs,
+                as_declared(other.result(), outputs),
+                as_declared(third.result(), outputs) if third else None,
+                tie=tie,
+            )
 
 
 def inner_values(original: Model, bundle: Bundle) -> dict[str, Tensor]:
@@ -87,17 +111,48 @@ def inner_values(original: Model, bundle: Bundle) -> dict[str, Tensor]:
     }
 
 
-class FloatFile:
-    """The whole float graph, its outputs in the ONNX types."""
+class Rankings:
+    """The TopK operators that both the ONNX file and the float graph have, in the file's order."""
 
-    def __init__(self, data: bytes, outputs: Sequence[Value]) -> None:
-        self._interpreter = Interpreter(data)
-        self._outputs = outputs
+    def __init__(self, original: Model, lite: LiteGraph) -> None:
+        self._nodes = [
+            node
+            for node in original.proto.graph.node
+            if node.op_type == "TopK" and len(node.output) > 1 and node.output[1] in lite.producers
+        ]
+
+    @property
+    def reference(self) -> list[str]:
+        """Names of what ONNX Runtime must give besides: scores and indices."""
+        return [name for node in self._nodes for name in (node.input[0], node.output[1])]
+
+    @property
+    def candidate(self) -> list[str]:
+        """Names of what the float graph must give besides: indices."""
+        return [node.output[1] for node in self._nodes]
+
+    def of(self, reference: Arrays, candidate: Arrays) -> Iterator[Ranking]:
+        """What one run ranked."""
+        for node in self._nodes:
+            axis = next((a.i for a in node.attribute if a.name == "axis"), -1)
+            indices = node.output[1]
+            yield Ranking(reference[node.input[0]], reference[indices], candidate[indices], axis)
+
+
+class FloatModel:
+    """A whole float graph, run on arrays of the ONNX types."""
+
+    def __init__(self, graph: LiteGraph) -> None:
+        self._interpreter = Interpreter(write(graph))
 
     def run(self, sample: Arrays) -> dict[str, Array]:
         feeds = {
             name: sample[name].astype(detail["dtype"])
             for name, detail in self._interpreter.inputs.items()
         }
-        made = self._interpreter.run(feeds)
-        return {value.name: made[value.name].astype(value.dtype) for value in self._outputs}
+        return self._interpreter.run(feeds)
+
+
+def as_declared(made: Arrays, outputs: Sequence[Value]) -> dict[str, Array]:
+    """The model's outputs among the arrays, in the ONNX types."""
+    return {value.name: made[value.name].astype(value.dtype) for value in outputs}

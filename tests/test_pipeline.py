@@ -118,12 +118,17 @@ def test_the_glue_by_itself_gives_what_was_verified(bundle: Path, tmp_path: Path
         np.testing.assert_array_equal(made[name], values, err_msg=name)
 
 
-def test_the_report_says_bit_for_bit_and_keeps_the_four_errors_apart(
-    report: dict[str, Any],
-) -> None:
+def test_the_report_says_bit_for_bit_and_keeps_the_errors_apart(report: dict[str, Any]) -> None:
     stages = {stage["stage"]: stage for stage in report["verification"]["stages"]}
-    assert set(stages) == {"conversion", "quantization", "split"}
+    assert set(stages) == {"conversion", "rewrites", "quantization", "split"}
     assert all(tensor["equal_share"] == 1.0 for tensor in stages["split"]["tensors"])
+
+
+def test_the_float_path_equals_the_original(report: dict[str, Any]) -> None:
+    stages = {stage["stage"]: stage for stage in report["verification"]["stages"]}
+    assert all(tensor["relative_rms"] < 1e-5 for tensor in stages["conversion"]["tensors"])
+    assert report["verification"]["rewrites"][0]["error"] > 0
+    assert all(tensor["relative_rms"] > 1e-6 for tensor in stages["rewrites"]["tensors"])
 
 
 def test_a_second_run_writes_the_same_bytes_and_not_to_the_model(

@@ -24,10 +24,31 @@ def precision_fact(summary: Summary) -> str:
     return f"{summary.precision.average:.2f} bits a value on average ({types}); {tail}"
 
 
-def stage_facts(comparison: Comparison) -> Iterator[tuple[str, str]]:
+def stage_facts(summary: Summary) -> Iterator[tuple[str, str]]:
     """(stage, words) of each comparison that was made."""
-    for stage in comparison.findings.stages:
-        yield stage.stage, f"{stage.words}: {_errors(stage)}"
+    for stage in summary.comparison.findings.stages:
+        what = stage.words
+        if stage.stage == "rewrites":
+            what = f"{what} ({_rewrites(summary)}; {words.counted(stage.runs, 'run')})"
+        yield stage.stage, f"{what}: {_errors(stage)}{_left_out(stage)}"
+
+
+def _rewrites(summary: Summary) -> str:
+    return ", ".join(
+        f"{r.op} by {r.lowering} x {r.units}, stated error {r.error:g}" for r in summary.rewrites
+    )
+
+
+def _left_out(stage: StageErrors) -> str:
+    if not stage.ties:
+        return ""
+    apart = f"{words.error(stage.gap)} of the largest"
+    if stage.ties == 1:
+        return f"; 1 run aside, in which TopK ranks two scores that are {apart} apart differently"
+    return (
+        f"; {stage.ties} runs aside, in which TopK ranks two scores that are at most {apart} "
+        "apart differently"
+    )
 
 
 def _errors(stage: StageErrors) -> str:

@@ -61,7 +61,7 @@ def to_html(data: ReportData, summary: Summary) -> str:
         plots=list(_plots(summary)),
         examples=[Markup(example) for example in _examples(data)],
         precision=precision_fact(summary),
-        stages=list(stage_facts(summary.comparison)),
+        stages=list(stage_facts(summary)),
         decisions=list(decision_facts(summary.comparison)),
         facts=summary,
     )

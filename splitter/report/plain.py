@@ -51,6 +51,7 @@ def to_json(summary: Summary) -> str:
             "gates": summary.comparison.gates,
             "task": findings.task,
             "stages": findings.stages,
+            "rewrites": summary.rewrites,
             "inner_values": findings.boundary,
             "decisions": findings.decisions,
             "decisions_on_the_board": findings.board,

@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 from splitter.latency import operator_ms, transfer_ms
+from splitter.lower import Rewrite, rewrites
 from splitter.plan import Cost, Device, Plan
 from splitter.report.data import ReportData
 from splitter.report.placement import Placement, PlacementGroup, group_cpu, place_units
@@ -104,7 +105,11 @@ class FigureRow:
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything the renderers need. proxies: units on the NPU on the word of a sibling NPU."""
+    """Everything the renderers need.
+
+    rewrites: lowerings of the plan with a stated error.
+    proxies:  units on the NPU on the word of a sibling NPU.
+    """
 
     model: str
     target: str
@@ -125,6 +130,7 @@ class Summary:
     precision: Precision
     candidates: tuple[CandidateRow, ...]
     figures: tuple[FigureRow, ...]
+    rewrites: tuple[Rewrite, ...]
     proxies: int
     float_tensors: int
     comparison: Comparison
@@ -168,6 +174,7 @@ def summarize(data: ReportData) -> Summary:
         precision=_precision(data),
         candidates=tuple(_candidate(plan) for plan in data.candidates),
         figures=tuple(_figures(data)),
+        rewrites=rewrites(data.graph, data.plan.lowerings),
         proxies=sum(1 for placement in npu if placement.proxies),
         float_tensors=sum(t.dtype.startswith("float") for t in data.whole.tensors.values()),
         comparison=data.comparison,

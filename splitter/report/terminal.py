@@ -153,7 +153,7 @@ def _figure_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if npu:
         share = f"{summary.proxies} of {words.counted(npu, 'unit')} on the NPU"
         yield "rules", f"{share} rest on rules of a sibling NPU (proxies)"
-    for fact in stage_facts(summary.comparison):
+    for fact in stage_facts(summary):
         yield fact
     for fact in decision_facts(summary.comparison):
         yield fact

@@ -13,6 +13,7 @@ from splitter.verify.compare import Findings, Outputs, Run, StageErrors, measure
 from splitter.verify.decisions import Decisions, DetectionDecisions
 from splitter.verify.tasks import Task, find_task
 from splitter.verify.tensors import TensorError
+from splitter.verify.ties import Ranking, near_tie
 from splitter.verify.verdict import GATES, Check, Circumstances, Gates, Verdict, decide
 from splitter.verify.wider import Wider, weigh_wider
 
@@ -25,6 +26,7 @@ __all__ = [
     "Findings",
     "Gates",
     "Outputs",
+    "Ranking",
     "Run",
     "StageErrors",
     "Task",
@@ -33,6 +35,7 @@ __all__ = [
     "Wider",
     "find_task",
     "measure",
+    "near_tie",
     "verify",
     "weigh_wider",
 ]

@@ -1,4 +1,4 @@
-"""Four comparisons kept apart (conversion, quantization, split, board), and the decisions.
+"""Comparisons kept apart (conversion, rewrites, quantization, split, board), and the decisions.
 
 Takes the outputs of each run, not the models: whoever runs them passes one `Run` after the other,
 and nothing but sums, plot points and decisions is kept. Decides which outputs are compared with
@@ -8,7 +8,7 @@ which. Leaves the gates to `verdict`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -21,9 +21,10 @@ from splitter.verify.tasks import Task
 from splitter.verify.tensors import TensorError, TensorMeter
 
 Outputs = Mapping[str, Array]
-StageName = Literal["conversion", "quantization", "split", "board"]
+StageName = Literal["conversion", "rewrites", "quantization", "split", "board"]
 WORDS: dict[StageName, str] = {
     "conversion": "float TFLite, whole, against the ONNX file in ONNX Runtime",
+    "rewrites": "float TFLite with the rewrites for the NPU against without",
     "quantization": "integer TFLite, whole, against float",
     "split": "integer parts against the whole",
     "board": "recorded on the board against this computer",
@@ -37,25 +38,36 @@ class Run:
     original:      ONNX Runtime. May hold values inside the model too (boundary tensors).
     integer_whole: unsplit.tflite; inner values of the same names are compared with the original's.
     integer_parts: the stitched parts.
-    float_whole:   float.tflite; None when it was not run.
+    float_whole:   float.tflite, in which all lowerings are exact; None when it was not run.
+    float_planned: the float graph with the lowerings of the plan, some of them with a stated error;
+                   None where they are all exact, or when it was not run.
     board:         recorded on the board; None when nothing was recorded.
+    tie:           what `ties.near_tie` says of the two float runs.
     """
 
     original: Outputs
     integer_whole: Outputs
     integer_parts: Outputs
     float_whole: Outputs | None = None
+    float_planned: Outputs | None = None
     board: Outputs | None = None
+    tie: float | None = None
 
 
 @dataclass(frozen=True)
 class StageErrors:
-    """One comparison. `aligned`: the detection outputs again, queries paired by nearest box."""
+    """One comparison. `aligned`: the detection outputs again, queries paired by nearest box.
+
+    ties: runs left out of the conversion, because the runtimes ranked two scores differently that
+    are `gap` apart at most (relative to the largest score); none is left out when all are such.
+    """
 
     stage: StageName
     runs: int
     tensors: tuple[TensorError, ...]
     aligned: tuple[TensorError, ...] = ()
+    ties: int = 0
+    gap: float = 0.0
 
     @property
     def words(self) -> str:
@@ -105,12 +117,16 @@ def measure(
     is missing from a run, SplitterError when the annotations do not fit.
     """
     meters: dict[StageName, _StageMeter] = {}
+    ties: list[Run] = []
     boundary: dict[str, TensorMeter] = {}
     judge, board = (Judge(task, annotations or {}, sizes) for _ in range(2))
     count = 0
     for run in runs:
         count += 1
         for stage, reference, candidate in _pairs(run):
+            if stage == "conversion" and run.tie is not None:
+                ties.append(run)
+                continue
             meters.setdefault(stage, _StageMeter(stage, outputs, task)).add(reference, candidate)
         for name in sorted(set(run.original) & set(run.integer_whole) - set(outputs)):
             meter = boundary.setdefault(name, TensorMeter(name))
@@ -123,7 +139,7 @@ def measure(
     return Findings(
         task=task,
         runs=count,
-        stages=tuple(meter.result() for meter in meters.values()),
+        stages=_stages(meters, ties, outputs, task),
         decisions=judge.result(),
         boundary=tuple(meter.result() for meter in boundary.values()),
         board=board.result() if "board" in meters else None,
@@ -131,11 +147,30 @@ def measure(
     )
 
 
+def _stages(
+    meters: dict[StageName, _StageMeter], ties: Sequence[Run], outputs: Sequence[str], task: Task
+) -> tuple[StageErrors, ...]:
+    """The stages in the order of WORDS. When every run is a near tie, they are what there is."""
+    if ties and "conversion" not in meters:
+        meter = meters["conversion"] = _StageMeter("conversion", outputs, task)
+        for run in ties:
+            assert run.float_whole is not None
+            meter.add(run.original, run.float_whole)
+        ties = ()
+    made = {stage: meter.result() for stage, meter in meters.items()}
+    if ties:
+        gap = max(run.tie or 0.0 for run in ties)
+        made["conversion"] = replace(made["conversion"], ties=len(ties), gap=gap)
+    return tuple(made[stage] for stage in WORDS if stage in made)
+
+
 def _pairs(run: Run) -> list[tuple[StageName, Outputs, Outputs]]:
     reference = run.original if run.float_whole is None else run.float_whole
     pairs: list[tuple[StageName, Outputs, Outputs]] = []
     if run.float_whole is not None:
         pairs.append(("conversion", run.original, run.float_whole))
+        if run.float_planned is not None:
+            pairs.append(("rewrites", run.float_whole, run.float_planned))
     pairs.append(("quantization", reference, run.integer_whole))
     pairs.append(("split", run.integer_whole, run.integer_parts))
     if run.board is not None:

@@ -95,7 +95,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     files = artifacts.files([part.device for part in parts]) | glue_files(manifest, target)
     with unpacked(files) as bundle:
         comparison = verify(
-            runs(bundle, original, model.outputs, batches, float_file=write(lite), threads=1),
+            runs(bundle, original, model.outputs, batches, exact=lite, planned=lite, threads=1),
             [value.name for value in model.outputs],
             task=find_task(model.outputs),
             circumstances=Circumstances(shared=True),
