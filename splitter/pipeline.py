@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from splitter.calibration import Division, Samples, divide, read_calibration
 from splitter.carve import carve
+from splitter.equalize import equalize
 from splitter.glue import (
     Artifacts,
     Manifest,
@@ -69,7 +70,7 @@ def run(options: Options, progress: Progress) -> Result:
     samples = read_samples(options, model.inputs)
     task = find_task(model.outputs, asked=options.task, classes=len(class_names(samples)))
     progress.stage("layout")
-    graph = layout(model)
+    graph = equalize(layout(model))
     progress.stage("support")
     support = judge(graph, target, trust=options.trust)
     progress.stage("partition")
