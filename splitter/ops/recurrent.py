@@ -7,7 +7,7 @@ step's tensors have a scale of their own, so int8 does not drift more than it mu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,7 +47,7 @@ class Cell:
     unit: Unit
     direction: Direction
     hidden: int
-    shared: dict[tuple[int | None, int | None], tuple[str, str]] = field(default_factory=dict)
+    shared: dict[int, tuple[str, str]] = field(default_factory=dict)
 
     def activate(self, e: Emitter, x: str, index: int) -> str:
         """Activation f, g or h; `clip` bounds its input."""
@@ -62,21 +62,20 @@ class Cell:
 
 
 State = tuple[str, ...]
-Step = Callable[[Emitter, Cell, str, State], State]
+Step = Callable[[Emitter, Cell, Sequence[str], State], State]
 
 
-def _gates(e: Emitter, x: str, hidden: int) -> list[str]:
-    """[B, G H] cut into G pieces [B, H]."""
-    batch, width = e.shape(x)
-    return [e.slice(x, (0, start), (batch, hidden)) for start in range(0, width, hidden)]
+def _recurrent(e: Emitter, cell: Cell, state: str, gate: int) -> str:
+    """state R^T + bias for one gate; the constants are shared by all steps."""
+    d = cell.direction
+    if gate not in cell.shared:
+        rows = slice(gate * cell.hidden, (gate + 1) * cell.hidden)
+        cell.shared[gate] = (e.const(d.r[rows], "recurrent"), e.const(d.rb[rows], "bias"))
+    return fully_connected(e, state, *cell.shared[gate], hint="recurrent")
 
 
-def _recurrent(e: Emitter, cell: Cell, state: str, rows: slice) -> str:
-    """state R^T + bias for these rows of R; the constants are shared by all steps."""
-    d, key = cell.direction, (rows.start, rows.stop)
-    if key not in cell.shared:
-        cell.shared[key] = (e.const(d.r[rows], "recurrent"), e.const(d.rb[rows], "bias"))
-    return fully_connected(e, state, *cell.shared[key], hint="recurrent")
+def _gate(e: Emitter, cell: Cell, x: str, state: str, gate: int) -> str:
+    return two(e, "ADD", x, _recurrent(e, cell, state, gate), hint="gate")
 
 
 def _peep(e: Emitter, cell: Cell, gate: str, state: str, index: int) -> str:
@@ -88,11 +87,10 @@ def _peep(e: Emitter, cell: Cell, gate: str, state: str, index: int) -> str:
     return two(e, "ADD", gate, two(e, "MUL", state, e.const(part, "peephole")))
 
 
-def lstm_step(e: Emitter, cell: Cell, x: str, state: State) -> State:
-    """x [B, 4H] (input part, order i o f c), state (h, c)."""
+def lstm_step(e: Emitter, cell: Cell, x: Sequence[str], state: State) -> State:
+    """x: input parts [B, H] of the gates i o f c; state (h, c)."""
     h, c = state
-    total = two(e, "ADD", x, _recurrent(e, cell, h, slice(None)), hint="gates")
-    i, o, f, g = _gates(e, total, cell.hidden)
+    i, o, f, g = (_gate(e, cell, part, h, index) for index, part in enumerate(x))
     i = cell.activate(e, _peep(e, cell, i, c, 0), 0)
     if cell.unit.attrs.get("input_forget"):
         f = two(e, "SUB", e.const(1.0, "one"), i)
@@ -104,29 +102,23 @@ def lstm_step(e: Emitter, cell: Cell, x: str, state: State) -> State:
     return two(e, "MUL", o, cell.activate(e, c, 2), hint="hidden"), c
 
 
-def gru_step(e: Emitter, cell: Cell, x: str, state: State) -> State:
-    """x [B, 3H] (input part, order z r h), state (h,)."""
+def gru_step(e: Emitter, cell: Cell, x: Sequence[str], state: State) -> State:
+    """x: input parts [B, H] of the gates z r h; state (h,)."""
     (h,) = state
-    hidden = cell.hidden
-    xz, xr, xh = _gates(e, x, hidden)
+    z = cell.activate(e, _gate(e, cell, x[0], h, 0), 0)
+    r = cell.activate(e, _gate(e, cell, x[1], h, 1), 0)
     if cell.unit.attrs.get("linear_before_reset"):
-        z, r, product = _gates(e, _recurrent(e, cell, h, slice(None)), hidden)
-        r = cell.activate(e, two(e, "ADD", xr, r), 0)
-        inner = two(e, "MUL", r, product)
+        inner = two(e, "MUL", r, _recurrent(e, cell, h, 2))
     else:
-        both = _recurrent(e, cell, h, slice(0, 2 * hidden))
-        z, r = _gates(e, both, hidden)
-        r = cell.activate(e, two(e, "ADD", xr, r), 0)
-        inner = _recurrent(e, cell, two(e, "MUL", r, h), slice(2 * hidden, None))
-    z = cell.activate(e, two(e, "ADD", xz, z), 0)
-    candidate = cell.activate(e, two(e, "ADD", xh, inner), 1)
+        inner = _recurrent(e, cell, two(e, "MUL", r, h), 2)
+    candidate = cell.activate(e, two(e, "ADD", x[2], inner), 1)
     change = two(e, "MUL", z, two(e, "SUB", h, candidate))
     return (two(e, "ADD", candidate, change, hint="hidden"),)
 
 
-def rnn_step(e: Emitter, cell: Cell, x: str, state: State) -> State:
+def rnn_step(e: Emitter, cell: Cell, x: Sequence[str], state: State) -> State:
     (h,) = state
-    return (cell.activate(e, two(e, "ADD", x, _recurrent(e, cell, h, slice(None))), 0),)
+    return (cell.activate(e, _gate(e, cell, x[0], h, 0), 0),)
 
 
 STEPS: dict[str, Step] = {"LSTM": lstm_step, "GRU": gru_step, "RNN": rnn_step}
@@ -185,16 +177,28 @@ def emit_unrolled(e: Emitter, unit: Unit) -> None:
             _initial(e, unit, index, d, (batch, hidden))
             for index in ((5, 6) if unit.op == "LSTM" else (5,))
         )
-        bias = e.const(direction.wb, "bias")
-        inputs = fully_connected(e, flat, e.const(direction.w, "input"), bias, hint="input")
+        inputs = _input_parts(e, unit, direction, flat, hidden)
         outputs = [""] * steps
         for t in reversed(range(steps)) if direction.reverse else range(steps):
-            part = e.slice(inputs, (t * batch, 0), (batch, direction.w.shape[0]))
-            state = STEPS[unit.op](e, cell, part, state)
+            with e.step(str(d)):
+                parts = [e.slice(gate, (t * batch, 0), (batch, hidden)) for gate in inputs]
+                state = STEPS[unit.op](e, cell, parts, state)
             outputs[t] = state[0]
         results.append(outputs)
         finals.append(state)
     _write_outputs(e, unit, results, finals)
+
+
+def _input_parts(
+    e: Emitter, unit: Unit, direction: Direction, x: str, hidden: int
+) -> list[str]:
+    """x [T B, I] times the input weights of each gate -> [T B, H] each, with a scale of its own."""
+    parts = []
+    for gate in range(GATES[unit.op]):
+        rows = slice(gate * hidden, (gate + 1) * hidden)
+        weight, bias = e.const(direction.w[rows], "input"), e.const(direction.wb[rows], "bias")
+        parts.append(fully_connected(e, x, weight, bias, hint="input"))
+    return parts
 
 
 def _write_outputs(e: Emitter, unit: Unit, results: list[list[str]], finals: list[State]) -> None:

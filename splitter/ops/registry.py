@@ -5,7 +5,8 @@ An op module builds `Op` values out of small functions; `splitter.ops.OPS` is th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -69,10 +70,26 @@ class Emitter:
         self.operators: list[Operator] = []
         self._unit = ""
         self._counter: dict[str, int] = {}
+        self._step: tuple[str, int] | None = None
 
     def emit_unit(self, unit: Unit, lowering: Lowering) -> None:
         self._unit = unit.name
         lowering.emit(self, unit)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """One step of a recurrence: what is written inside is `alike` what the same place wrote in
+        the other steps of this name."""
+        self._step = (f"{self._unit}/{name}", 0)
+        yield
+        self._step = None
+
+    def _alike(self) -> str:
+        if self._step is None:
+            return ""
+        name, place = self._step
+        self._step = (name, place + 1)
+        return f"{name}/{place}"
 
     def value(self, name: str) -> str:
         """The tensor of a value of the graph; constants become constant tensors."""
@@ -204,7 +221,8 @@ class Emitter:
         names = []
         for name, shape, dtype in outputs:
             chosen = name or self._fresh(hint or code.lower())
-            self.tensors[chosen] = Tensor(chosen, tuple(int(d) for d in shape), dtype)
+            size = tuple(int(d) for d in shape)
+            self.tensors[chosen] = Tensor(chosen, size, dtype, alike=self._alike())
             names.append(chosen)
         self.operators.append(Operator(code, tuple(inputs), tuple(names), options, self._unit))
         return tuple(names)

@@ -76,6 +76,8 @@ class Writer:
             self._weighted(index, op)
         elif op.code in COMPARISONS:
             self._compare(index, op)
+        elif op.code == "PRELU" and self._bits(op) == 16:
+            self._wide_prelu(index, op)
         elif self._needs_table(op):
             self._table(index, op)
         else:
@@ -117,11 +119,13 @@ class Writer:
         edge = self.parameters.edges.get((index, position))
         if edge is None:
             return name
-        bits, target = edge
-        on_npu = op.unit in self.npu
-        key = (name, bits, target, on_npu)
+        return self._rescaled_once(name, *edge, op.unit)
+
+    def _rescaled_once(self, name: str, bits: int, target: Quantization, unit: str) -> str:
+        """A tensor at another scale, written once for all that ask for it on the same device."""
+        key = (name, bits, target, unit in self.npu)
         if key not in self._rescaled:
-            self._rescaled[key] = self._rescale(name, bits, target, op.unit)
+            self._rescaled[key] = self._rescale(name, bits, target, unit)
         return self._rescaled[key]
 
     def _rescale(self, name: str, bits: int, target: Quantization, unit: str) -> str:
@@ -169,7 +173,11 @@ class Writer:
     def _weighted(self, index: int, op: Operator) -> None:
         """FULLY_CONNECTED and convolutions: per-channel weights, bias in 32 or 64 bits."""
         data_at, weight_at, bias_at = KERNELS[op.code].places
-        x = self._input(index, data_at, op, op.inputs[data_at])
+        source = op.inputs[data_at]
+        if source in self.parameters.tensors:
+            x = self._input(index, data_at, op, source)
+        else:
+            x = self._constant(op, data_at, None)
         q = self.tensors[x].quantization
         assert q is not None
         weight = self.graph.tensors[op.inputs[weight_at]]
@@ -214,13 +222,33 @@ class Writer:
             if op.inputs[position] not in known:
                 name = self._constant(op, position, target)
             elif self.tensors[name].quantization != target:
-                name = self._rescale(name, bits, target, op.unit)
+                name = self._rescaled_once(name, bits, target, op.unit)
             wide = self._add(Tensor(f"{name}/int32", self.tensors[name].shape, "int32"))
             if not any(wide in other.outputs for other in self.operators):
                 self.operators.append(Operator("CAST", (name,), (wide,), {}, op.unit))
             inputs.append(wide)
         outputs = tuple(self._variable(name) for name in op.outputs)
         self.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
+
+    def _wide_prelu(self, index: int, op: Operator) -> None:
+        """max(x, 0) + slope * min(x, 0): PRELU takes 16 bits without complaint and computes
+        something else (ai-edge-litert 2.3.0). The product is y itself where x is under 0.
+        """
+        x = self.tensors[self._input(index, 0, op, op.inputs[0])]
+        slope = op.inputs[1]
+        known = slope in self.parameters.tensors
+        slope = self._input(index, 1, op, slope) if known else self._constant(op, 1, None)
+        y = self.tensors[self._variable(op.outputs[0])]
+        zero = self._add(quantize_constant(f"{x.name}/zero", np.zeros(()), 16, x.quantization))
+        above, below = (self._add(replace(x, name=f"{y.name}/{n}")) for n in ("above", "below"))
+        product = self._add(replace(y, name=f"{y.name}/product"))
+        plain = {"fused_activation_function": "NONE"}
+        self.operators += [
+            Operator("MAXIMUM", (x.name, zero), (above,), {}, op.unit),
+            Operator("MINIMUM", (x.name, zero), (below,), {}, op.unit),
+            Operator("MUL", (below, slope), (product,), plain, op.unit),
+            Operator("ADD", (above, product), op.outputs, plain, op.unit),
+        ]
 
     def _needs_table(self, op: Operator) -> bool:
         return needs_table(op.code, self._bits(op))

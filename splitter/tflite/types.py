@@ -38,6 +38,7 @@ class Tensor:
     dtype: str
     data: Array | None = None
     quantization: Quantization | None = None
+    alike: str = ""
 
     @property
     def elements(self) -> int:

@@ -13,7 +13,7 @@ def grid(mode: str, padding: str, corners: int) -> Case:
         f"(float[1,3,6,8] x, float[1,4,5,2] g) => (float[1,3,4,5] y)"
         f" {{ y = GridSample <{attrs}> (x, g) }}"
     )
-    bound = {"linear": 0.06, "nearest": 0.4, "cubic": 0.06}[mode]
+    bound = {"linear": 0.06, "nearest": 0.5, "cubic": 0.06}[mode]
     return Case(
         f"GridSample {mode} {padding} {corners}", body, low=-1.3, high=1.3, bound=bound, exact=5e-5
     )
