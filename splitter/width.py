@@ -1,7 +1,7 @@
 """Which tensors take 16 bits: what `--int16` means on a graph.
 
-Decides that "auto" is every value made on the CPU, and that a name is a tensor, a unit or an ONNX
-node's unit (then all that it writes). Values of NPU segments stay at 8 bits: the converters of the
+Decides that "auto" is every value made on the CPU and every model input that only it reads, and
+that a name is a tensor, a unit or an ONNX node's unit (then all that it writes). Values of NPU segments stay at 8 bits: the converters of the
 targets here reject int16. Which kernels exist in 16 bits is `quantize`'s matter.
 """
 
@@ -24,11 +24,13 @@ def wide_tensors(graph: LiteGraph, asked: Sequence[str], *, npu: Collection[str]
     for op in graph.operators:
         made.setdefault(op.unit, []).extend(op.outputs)
     on_npu = {name for unit, names in made.items() if unit in npu for name in names}
-    known = {*made, *(name for names in made.values() for name in names)}
+    on_npu |= {name for name in graph.inputs if any(o.unit in npu for o in graph.consumers[name])}
+    every = (*graph.inputs, *graph.producers)
+    known = {*made, *every}
     chosen: set[str] = set()
     problems = []
     for name in asked:
-        names = [n for n in graph.producers if n not in on_npu] if name == AUTO else [name]
+        names = [n for n in every if n not in on_npu] if name == AUTO else [name]
         names = made.get(name, names)
         if name != AUTO and name not in known:
             problems.append(f"{name} is no value and no unit; {nearest(name, known)}")

@@ -43,6 +43,11 @@ def test_auto_is_every_float_value_made_on_the_cpu() -> None:
     assert wide_tensors(GRAPH, ("auto",), npu={"backbone"}) == {"inner", "scores"}
 
 
+def test_an_input_that_the_npu_does_not_read_is_wide_too() -> None:
+    assert "x" in wide_tensors(GRAPH, ("auto",), npu=())
+    assert wide_tensors(GRAPH, ("x",), npu={"head"}) == {"x"}
+
+
 def test_a_unit_stands_for_all_it_writes_and_a_tensor_for_itself() -> None:
     assert wide_tensors(GRAPH, ("head",), npu=()) == {"inner", "scores"}
     assert wide_tensors(GRAPH, ("scores",), npu=()) == {"scores"}
