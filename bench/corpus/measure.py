@@ -37,11 +37,10 @@ from splitter.partition import plan
 from splitter.pipeline import Result, run
 from splitter.quantize.precision import precision
 from splitter.reference import OnnxRunner
-from splitter.rehearse import FloatFile
+from splitter.rehearse import FloatModel, as_declared
 from splitter.support import judge
 from splitter.targets import load_target
 from splitter.tflite.read import read
-from splitter.tflite.write import write
 from splitter.verify.tensors import TensorMeter
 
 COUNTS: Mapping[Kind, tuple[int, int]] = {"zoo": (8, 1), "trained": (24, 24), "models": (8, 2)}
@@ -189,13 +188,12 @@ def compare(
     names = [value.name for value in model.outputs]
     reference = OnnxRunner(model.proto, names, threads=1, optimize=False)
     bundle = Runner(Bundle(out), Settings(threads=1))
-    floats = FloatFile(
-        (out / "float.tflite").read_bytes(), output_values(model, reference, validation[0])
-    )
+    floats = FloatModel(read((out / "float.tflite").read_bytes()))
+    outputs = output_values(model, reference, validation[0])
     expected, real, integer = [], [], []
     for record in validation:
         expected.append({**reference.run(record.inputs), **record.outputs})
-        real.append(floats.run(record.inputs))
+        real.append(as_declared(floats.run(record.inputs), outputs))
         integer.append(bundle.run(record.inputs).outputs)
     row.float_error = errors(names, expected, real)
     row.integer_error = errors(names, expected, integer)
@@ -232,11 +230,11 @@ def float_alone(row: Row, options: Options, model: Model, validation: Sequence[R
     chosen = plan(graph, judge(graph, target, trust=options.trust), target)[0]
     names = [value.name for value in model.outputs]
     reference = OnnxRunner(model.proto, names, threads=1, optimize=False)
-    floats = FloatFile(
-        write(lower(graph, chosen.lowerings)), output_values(model, reference, validation[0])
-    )
+    floats = FloatModel(lower(graph, chosen.lowerings))
+    outputs = output_values(model, reference, validation[0])
     expected = [{**reference.run(r.inputs), **r.outputs} for r in validation]
-    row.float_error = errors(names, expected, [floats.run(r.inputs) for r in validation])
+    made = [as_declared(floats.run(r.inputs), outputs) for r in validation]
+    row.float_error = errors(names, expected, made)
 
 
 def main() -> None:

@@ -43,6 +43,8 @@ FUNCTION = "FUNCTION"
 _MOVE = Kernel(data=(0,), same=True)
 _ALL_SAME = Kernel(same=True)
 _UNARY = Kernel(data=(0,))
+# LOG, SQRT and RSQRT exist in 16 bits, between 513 points: near 0, where they are steep, a table of
+# all values is what 16 bits are asked for.
 _NO16 = Kernel(data=(0,), int16=False)
 _TABLE = Kernel(data=(0,), int8=False, int16=False)
 
@@ -65,10 +67,10 @@ KERNELS: Mapping[str, Kernel] = {
     "PADV2": Kernel(data=(0, 2), same=True),
     "SCATTER_ND": Kernel(data=(1,), same=True, int16=False),
     **dict.fromkeys(
-        ("RELU", "RELU6", "LEAKY_RELU", "EXP", "LOG", "SQRT", "RSQRT", "ABS", "GELU",
-         "MEAN", "SUM", "REDUCE_PROD"),
+        ("RELU", "RELU6", "LEAKY_RELU", "EXP", "ABS", "GELU", "MEAN", "SUM", "REDUCE_PROD"),
         _UNARY,
     ),
+    **dict.fromkeys(("LOG", "SQRT", "RSQRT"), _NO16),
     "RELU_N1_TO_1": _NO16,
     "NEG": _MOVE,
     "PRELU": Kernel(data=(0, 1)),
