@@ -13,6 +13,7 @@ import numpy as np
 
 from splitter.graph import Array, Graph, Unit
 from splitter.ops.elementwise import one, two
+from splitter.ops.functions import compare, select
 from splitter.ops.linear import fully_connected
 from splitter.ops.normalization import normalize_rows, scale_channels
 from splitter.ops.reduce import reduce
@@ -121,7 +122,8 @@ def emit_lp(e: Emitter, unit: Unit) -> None:
         norm = one(e, "SQRT", reduce(e, "SUM", two(e, "MUL", x, x), (axis,), True))
     else:
         norm = reduce(e, "SUM", one(e, "ABS", x), (axis,), True)
-    safe = two(e, "MAXIMUM", norm, e.const(1e-30, "least"))
+    # Where the norm is 0 so is x; a divisor of 1 keeps the range of the inverse one of numbers.
+    safe = select(e, compare(e, "EQUAL", norm, 0.0), e.const(1.0, "one"), norm)
     inverse = two(e, "DIV", e.const(1.0, "one"), safe)
     e.finish("MUL", unit, [x, inverse], fused_activation_function="NONE")
 
