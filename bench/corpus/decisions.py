@@ -16,6 +16,9 @@ from splitter.graph import Array
 
 Agreement = tuple[int, int]
 Outputs = Sequence[Arrays]
+SET_LIMIT = 0.05
+"""Largest difference of a value between two rows that count as the same, over the output's RMS."""
+
 Question = Callable[[Outputs, Outputs], Agreement]
 
 
@@ -34,6 +37,33 @@ def compare(name: str, expected: Outputs, actual: Outputs) -> dict[str, Agreemen
         if part in name:
             return {text: ask(expected, actual) for text, ask in questions.items()}
     return {}
+
+
+def as_sets(expected: Outputs, actual: Outputs) -> dict[str, Agreement]:
+    """Rows of what a TopK sorted, in any order: (rows found again, rows) by output.
+
+    Only outputs [batch, rows, values] whose rows all lie within SET_LIMIT of one of the other
+    side's, each used once, are worth the name.
+    """
+    found: dict[str, Agreement] = {}
+    for a, b in _pairs(expected, actual):
+        for name, rows in a.items():
+            if rows.ndim == 3 and rows.dtype.kind == "f" and rows.shape[1] > 1:
+                agree, total = found.get(name, (0, 0))
+                matched = sum(_matched(x, y) for x, y in zip(rows, b[name], strict=True))
+                found[name] = (agree + matched, total + rows.shape[0] * rows.shape[1])
+    return found
+
+
+def _matched(left: Array, right: Array) -> int:
+    size = float(np.sqrt(np.mean(np.square(left)))) or 1.0
+    apart = np.abs(left[:, None] - right[None]).max(-1) / size
+    used: set[int] = set()
+    for row in apart:
+        best = min((j for j in range(len(row)) if j not in used), key=row.__getitem__)
+        if row[best] <= SET_LIMIT:
+            used.add(best)
+    return len(used)
 
 
 def first(outputs: Arrays) -> Array:

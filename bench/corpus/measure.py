@@ -198,6 +198,8 @@ def compare(
     row.float_error = errors(names, expected, real)
     row.integer_error = errors(names, expected, integer)
     row.decisions = decisions.compare(row.name, expected, integer)
+    if any(node.op_type == "TopK" for node in model.proto.graph.node) and not row.decisions:
+        row.decisions = decisions.as_sets(expected, integer)
 
 
 def output_values(model: Model, reference: OnnxRunner, record: Record) -> list[Value]:
