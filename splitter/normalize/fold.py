@@ -65,6 +65,8 @@ def infer(draft: Draft, node: Node) -> None:
                 data[name] = tensor_proto(constant, name)
         elif known is not None and known.dtype:
             types[name] = type_proto(known)
+    if any(name and name not in types for name in node.inputs):
+        return  # the type of an input is not known yet
     imports = [
         onnx.helper.make_opsetid(d, v) for d, v in {**draft.domains, "": draft.opset}.items()
     ]
