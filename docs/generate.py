@@ -28,6 +28,9 @@ A test passes when its outputs agree within the test's own tolerance. "With cons
 all inputs but the first were given as constants, as models carry weights, axes and shapes. A
 refusal names the node and the reason; no test goes through with a wrong number.
 
+What has as many rows as the data decides (NonMaxSuppression, NonZero, Unique, Compress at run time)
+is refused: parts have static shapes. Cut the model before it and do it in the glue.
+
 In scope {inside}, of these pass {passed} ({percent:.1f} %), refused {refused}; out of scope
 {outside}.
 """

@@ -14,7 +14,7 @@ from splitter.ops.registry import Emitter, Lowering, Op
 def fully_connected(
     e: Emitter, x: str, weight: str, bias: str, *, activation: str = "NONE", hint: str = "fc"
 ) -> str:
-    """FULLY_CONNECTED over the last axis: x [rows, K], weight [N, K], bias [N] or "" -> [rows, N]."""
+    """FULLY_CONNECTED over the last axis: x [.., K], weight [N, K], bias [N] or "" -> [.., N]."""
     shape = (*e.shape(x)[:-1], e.shape(weight)[0])
     bias = bias or e.const(np.zeros(shape[-1]), "bias")
     return e.op(
@@ -95,7 +95,7 @@ def _constant_left(graph: Graph, unit: Unit) -> str | None:
 
 
 def emit_constant_left(e: Emitter, unit: Unit) -> None:
-    """A @ X = (X^T A^T)^T: FULLY_CONNECTED between two transposes, so that A has per-channel scales."""
+    """A @ X = (X^T A^T)^T: FULLY_CONNECTED between two transposes: A has per-channel scales."""
     data = e.graph.constants[unit.inputs[0]]
     data = data.reshape(data.shape[-2:])
     x = e.value(unit.inputs[1])

@@ -3,10 +3,11 @@
 Four corners: index and weight of each corner are functions of one coordinate, which integers do by
 table without rounding the position again; BATCH_MATMUL adds the corners in 32 bits.
 
-Dense, with no gather: the weight of pixel j for a sample at x (in pixels) is the hat max(0, 1 - |x - j|), that is
-1 - |clamp(x - j)| with the clamp to [-1, 1]. x - j is affine in the grid, so it is FULLY_CONNECTED with weights that
-int8 holds exactly and the offsets in the 32-bit bias; pixels outside weigh nothing, which is ONNX's
-padding_mode "zeros". Rows and columns multiply to a weight for each pixel, and BATCH_MATMUL sums.
+Dense, with no gather: the weight of pixel j for a sample at x (in pixels) is the hat
+max(0, 1 - |x - j|), that is 1 - |clamp(x - j)| with the clamp to [-1, 1]. x - j is affine in the
+grid, so it is FULLY_CONNECTED with weights that int8 holds exactly and the offsets in the 32-bit
+bias; pixels outside weigh nothing, which is ONNX's padding_mode "zeros". Rows and columns multiply
+to a weight for each pixel, and BATCH_MATMUL sums.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import numpy as np
 
 from splitter.graph import Graph, Unit
 from splitter.ops.elementwise import one, two
+from splitter.ops.functions import compare, scaled, shifted
 from splitter.ops.grid import LOWERINGS, too_large
 from splitter.ops.linear import fully_connected
-from splitter.ops.functions import compare, scaled, shifted
 from splitter.ops.registry import Emitter, Lowering, Op
 
 
