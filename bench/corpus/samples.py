@@ -33,7 +33,7 @@ def _invent(value: Value, random: np.random.Generator) -> Array:
     if value.dtype == "uint8":
         return np.asarray(np.clip(picture(value.shape, random) * 60 + 128, 0, 255), np.uint8)
     if kind in "iu":
-        top = 3 if not value.shape or "type" in value.name else 100
+        top = 3 if not value.shape else 2 if "type" in value.name else 100
         return random.integers(0, top, value.shape).astype(value.dtype)
     if len(value.shape) == 4 and value.shape[1] in (1, 3):
         return picture(value.shape, random).astype(value.dtype)
