@@ -17,7 +17,8 @@ from splitter.ops import OPS
 from splitter.ops.registry import Lowering, fragment
 from splitter.plan import Support, Verdict
 from splitter.rulefile import Condition, Limit, Target, in_versions, trusted
-from splitter.tflite.facts import QUANTIZATION, fact
+from splitter.tflite.facts import fact
+from splitter.tflite.parameters import LATER
 from splitter.tflite.types import LiteGraph, Operator
 from splitter.tflite.view import BIAS_SLOT, View
 
@@ -50,7 +51,8 @@ def check_lite(
 def as_int8(graph: LiteGraph) -> LiteGraph:
     """A float fragment with the types it will have: float32 becomes int8, biases int32.
 
-    Only the types change; constants keep their float data, and there are no parameters yet.
+    Only the types change; constants keep their float data, and there are no parameters yet. What
+    only says how a value is quantized (QUANTIZE and DEQUANTIZE of a FakeQuantize) is no operator.
     """
     biases = {
         op.inputs[BIAS_SLOT[op.code]]
@@ -63,7 +65,8 @@ def as_int8(graph: LiteGraph) -> LiteGraph:
         else tensor
         for name, tensor in graph.tensors.items()
     }
-    return replace(graph, tensors=tensors)
+    operators = tuple(op for op in graph.operators if op.code not in ("QUANTIZE", "DEQUANTIZE"))
+    return replace(graph, tensors=tensors, operators=operators)
 
 
 def lowering_of(unit: Unit, name: str) -> Lowering:
@@ -135,7 +138,7 @@ def _holds(view: View, condition: Condition) -> bool:
     """A demand on quantization parameters holds as long as there are none."""
     value = fact(view, condition.fact)
     if value is None:
-        return condition.fact in QUANTIZATION
+        return condition.fact in LATER
     return condition.holds(value)
 
 

@@ -7,19 +7,19 @@ is "unknown"; a fact about quantization parameters is left out while there are n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from math import prod
-from typing import Any
 
+from splitter.tflite import extents
+from splitter.tflite.fact import Fact, Family, Read, Value, option
+from splitter.tflite.parameters import QUANTIZATION, WEIGHT_SUM
 from splitter.tflite.types import LiteGraph, Operator
 from splitter.tflite.view import UNKNOWN, View
 from splitter.tflite.work import macs, matmul_depth, moved_bytes, tensor_bytes
 
 __all__ = [
     "COMMON",
-    "QUANTIZATION",
     "Fact",
     "Value",
     "fact",
@@ -29,24 +29,6 @@ __all__ = [
     "moved_bytes",
     "tensor_bytes",
 ]
-
-Value = int | float | bool | str | tuple[Any, ...]
-Read = Callable[[View], Value | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """How a fact is read, and what it says in words. None: not there (quantization facts)."""
-
-    read: Read
-    says: str
-
-
-Family = Mapping[str, Fact]
-
-
-def _option(name: str, default: Value, says: str) -> Fact:
-    return Fact(lambda view: view.op.options.get(name, default), says)
 
 
 def _padded(value: int, step: int) -> int:
@@ -60,48 +42,6 @@ def _dtypes(view: View) -> Value:
 def _batch(view: View) -> Value:
     return view.shape[0] if view.shape else 1
 
-
-def _quantized(view: View) -> list[tuple[tuple[float, ...], tuple[int, ...]]] | None:
-    """(scale, zero point) of each data tensor, None when the graph is not quantized there."""
-    found = [t.quantization for t in view.activations if t.dtype not in ("int32", "int64", "bool")]
-    if not found or any(parameters is None for parameters in found):
-        return None
-    return [(p.scale, p.zero_point) for p in found if p is not None]
-
-
-def _input_zero_points(view: View) -> Value | None:
-    if _quantized(view) is None:
-        return None
-    return tuple(t.quantization.zero_point[0] for t in view.data if t.quantization is not None)
-
-
-def _output_parameter(kind: str) -> Read:
-    def read(view: View) -> Value | None:
-        out = view.outputs[0].quantization if view.outputs else None
-        if out is None:
-            return None
-        return out.scale[0] if kind == "scale" else out.zero_point[0]
-
-    return read
-
-
-def _per_tensor(view: View) -> Value | None:
-    parameters = _quantized(view)
-    return None if parameters is None else all(len(scale) == 1 for scale, _ in parameters)
-
-
-def _scales_equal(view: View) -> Value | None:
-    parameters = _quantized(view)
-    return None if parameters is None else len(set(parameters)) == 1
-
-
-QUANTIZATION: Family = {
-    "per_tensor": Fact(_per_tensor, "one scale for each activation tensor"),
-    "scales_equal": Fact(_scales_equal, "inputs and outputs share scale and zero point"),
-    "input_zero_points": Fact(_input_zero_points, "zero points of the data inputs"),
-    "output_zero_point": Fact(_output_parameter("zero_point"), "zero point of the output"),
-    "output_scale": Fact(_output_parameter("scale"), "scale of the output"),
-}
 
 COMMON: Family = {
     "dtypes": Fact(_dtypes, "types of the data inputs and outputs"),
@@ -120,7 +60,7 @@ COMMON: Family = {
     "data_constant": Fact(
         lambda v: any(t.data is not None for t in v.data), "a data input is a constant"
     ),
-    "fused_activation": _option("fused_activation_function", "NONE", "fused activation"),
+    "fused_activation": option("fused_activation_function", "NONE", "fused activation"),
     **QUANTIZATION,
 }
 
@@ -139,6 +79,11 @@ def _effective_padding(view: View) -> Value:
         if reach > view.shape[1 + axis]:
             return True
     return False
+
+
+def _kernel_area(view: View) -> Value:
+    height, width = view.kernel(0), view.kernel(1)
+    return UNKNOWN if isinstance(height, str) or isinstance(width, str) else height * width
 
 
 def _groups(view: View) -> Value:
@@ -174,6 +119,7 @@ WEIGHTED: Family = {
     "weights_constant": Fact(_parameter("weights", "constant"), "weights are a constant"),
     "weights_dtype": Fact(_parameter("weights", "dtype"), "type of the weights"),
     "weights_rank": Fact(lambda v: len(v.weights.shape) if v.weights else 0, "rank of weights"),
+    **WEIGHT_SUM,
     "bias_constant": Fact(_parameter("bias", "constant"), "bias is a constant or absent"),
     "bias_dtype": Fact(_parameter("bias", "dtype"), 'type of the bias, "none" without one'),
     "bias_vector": Fact(_bias_vector, "bias is [N] or [1,N], or absent"),
@@ -183,10 +129,11 @@ WEIGHTED: Family = {
 WINDOW: Family = {
     "kernel_h": Fact(lambda v: v.kernel(0), "kernel height"),
     "kernel_w": Fact(lambda v: v.kernel(1), "kernel width"),
-    "stride_h": _option("stride_h", 1, "stride along height"),
-    "stride_w": _option("stride_w", 1, "stride along width"),
-    "padding": _option("padding", "VALID", "padding scheme"),
+    "stride_h": option("stride_h", 1, "stride along height"),
+    "stride_w": option("stride_w", 1, "stride along width"),
+    "padding": option("padding", "VALID", "padding scheme"),
     "padded": Fact(_effective_padding, "the window reaches over the border"),
+    "kernel_area": Fact(_kernel_area, "kernel_h * kernel_w"),
     "input_h": Fact(lambda v: v.dim(1), "input height"),
     "input_w": Fact(lambda v: v.dim(2), "input width"),
 }
@@ -194,8 +141,8 @@ WINDOW: Family = {
 CONV: Family = {
     **WEIGHTED,
     **WINDOW,
-    "dilation_h": _option("dilation_h_factor", 1, "dilation along height"),
-    "dilation_w": _option("dilation_w_factor", 1, "dilation along width"),
+    "dilation_h": option("dilation_h_factor", 1, "dilation along height"),
+    "dilation_w": option("dilation_w_factor", 1, "dilation along width"),
     "groups": Fact(_groups, "input channels / channels of one kernel"),
     "kernel_volume_16": Fact(_kernel_volume, "kernel_h * kernel_w * channels, padded to 16"),
 }
@@ -214,12 +161,13 @@ TRANSPOSED: Family = {
     **WINDOW,
     "kernel_volume_16": CONV["kernel_volume_16"],
     "stride_within_kernel": Fact(_stride_within_kernel, "no stride is larger than the kernel"),
+    **extents.UPSCALED,
 }
 
 MATMUL: Family = {
     "right_constant": Fact(lambda v: v.data[-1].data is not None, "the right side is a constant"),
-    "adj_x": _option("adj_x", False, "left side transposed"),
-    "adj_y": _option("adj_y", False, "right side transposed"),
+    "adj_x": option("adj_x", False, "left side transposed"),
+    "adj_y": option("adj_y", False, "right side transposed"),
     "columns": Fact(lambda v: v.out_shape[-1] if v.out_shape else 1, "columns of the output"),
     "depth": Fact(lambda v: matmul_depth(v), "length of the sums"),
 }
@@ -253,13 +201,15 @@ def _reduced(view: View) -> Value:
 REDUCE: Family = {
     "axes_constant": Fact(lambda v: _axes(v) is not None, "the axes are constant"),
     "axes": Fact(lambda v: UNKNOWN if (a := _axes(v)) is None else str(list(a)), "reduced axes"),
-    "keep_dims": _option("keep_dims", False, "reduced axes stay as 1"),
+    "keep_dims": option("keep_dims", False, "reduced axes stay as 1"),
     "reduced_elements": Fact(_reduced, "elements that go into one result"),
+    **extents.REDUCED,
 }
 
 SOFTMAX: Family = {
     "rows": Fact(lambda v: prod(v.shape[:-1]), "product of all dimensions but the last"),
-    "beta": _option("beta", 1.0, "factor in the exponent"),
+    "beta": option("beta", 1.0, "factor in the exponent"),
+    **extents.PLANE,
 }
 
 
@@ -278,8 +228,9 @@ def _factor(axis: int) -> Read:
 RESIZE: Family = {
     "factor_h": Fact(_factor(1), "output / input height, (o-1)/(i-1) with align_corners"),
     "factor_w": Fact(_factor(2), "output / input width, (o-1)/(i-1) with align_corners"),
-    "align_corners": _option("align_corners", False, "corners aligned"),
-    "half_pixel": _option("half_pixel_centers", False, "pixel centers at half"),
+    "align_corners": option("align_corners", False, "corners aligned"),
+    "half_pixel": option("half_pixel_centers", False, "pixel centers at half"),
+    **extents.RESIZED,
 }
 
 
@@ -303,10 +254,14 @@ def _parameters_constant(view: View) -> Value:
 
 
 _CONSTANT = Fact(_parameters_constant, "all inputs but the data are constant")
-_AXIS = _option("axis", 0, "axis")
+_AXIS = option("axis", 0, "axis")
 _INPUTS = Fact(lambda v: len(v.data), "number of data inputs")
 
-TRANSPOSE: Family = {"permutation": Fact(_permutation, 'order of the axes, like "[0, 2, 1]"')}
+TRANSPOSE: Family = {
+    "permutation": Fact(_permutation, 'order of the axes, like "[0, 2, 1]"'),
+    "parameters_constant": _CONSTANT,
+    **extents.MOVED,
+}
 PAD: Family = {
     "parameters_constant": _CONSTANT,
     "pads_channels": Fact(_pads_channels, "the last axis is padded"),
@@ -315,18 +270,21 @@ SLICE: Family = {"parameters_constant": _CONSTANT}
 STRIDED_SLICE: Family = {
     "parameters_constant": _CONSTANT,
     "unit_step": Fact(_unit_step, "every step is 1"),
-    "ellipsis_mask": _option("ellipsis_mask", 0, "ellipsis mask"),
-    "new_axis_mask": _option("new_axis_mask", 0, "new-axis mask"),
-    "shrink_axis_mask": _option("shrink_axis_mask", 0, "shrink-axis mask"),
+    **extents.STEPS,
+    "ellipsis_mask": option("ellipsis_mask", 0, "ellipsis mask"),
+    "new_axis_mask": option("new_axis_mask", 0, "new-axis mask"),
+    "shrink_axis_mask": option("shrink_axis_mask", 0, "shrink-axis mask"),
 }
 CONCATENATION: Family = {"axis": _AXIS, "inputs": _INPUTS}
 SPLIT: Family = {"parts": Fact(lambda v: len(v.op.outputs), "number of outputs")}
 GATHER: Family = {
     "axis": _AXIS,
-    "batch_dims": _option("batch_dims", 0, "leading dimensions in common"),
+    "batch_dims": option("batch_dims", 0, "leading dimensions in common"),
     "indices_constant": Fact(
         lambda v: len(v.data) > 1 and v.data[1].data is not None, "the indices are constant"
     ),
+    "indices_rank": Fact(lambda v: len(v.data[1].shape) if len(v.data) > 1 else 0, "their rank"),
+    **extents.GATHERED,
 }
 PARAMETRIC: Family = {"parameters_constant": _CONSTANT}
 
@@ -355,7 +313,10 @@ _FAMILIES: Mapping[str, Family] = {
     **dict.fromkeys(("CONCATENATION", "PACK"), CONCATENATION),
     **dict.fromkeys(("SPLIT", "SPLIT_V", "UNPACK"), SPLIT),
     "GATHER": GATHER,
-    **dict.fromkeys(("RESHAPE", "TILE", "BROADCAST_TO", "EXPAND_DIMS", "SQUEEZE"), PARAMETRIC),
+    "SCATTER_ND": extents.SCATTERED,
+    **dict.fromkeys(
+        ("RESHAPE", "TILE", "BROADCAST_TO", "EXPAND_DIMS", "SQUEEZE", "REVERSE_V2"), PARAMETRIC
+    ),
 }
 
 

@@ -1,0 +1,51 @@
+"""Runs a compiler's command line. Decides the time limit and what a failure says."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from splitter.diagnostics import SplitterError
+
+SECONDS = 600
+"""After this a compilation is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command ended. output: stdout and stderr in one."""
+
+    status: int
+    output: str
+
+    @property
+    def last_words(self) -> str:
+        lines = [line.strip() for line in self.output.splitlines() if line.strip()]
+        return lines[-1][:300] if lines else f"status {self.status}, no output"
+
+
+def run(command: Sequence[str], *, folder: Path | None = None) -> Ran:
+    """Run to the end. Raises SplitterError when there is no such program."""
+    if shutil.which(command[0]) is None:
+        raise SplitterError(
+            f"no program {command[0]!r}",
+            where="--compiler",
+            hint="give its path; Vela comes with pip install 'onnx-npu-splitter[vela]'",
+        )
+    try:
+        done = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            cwd=folder,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Ran(-1, f"given up after {SECONDS} s")
+    return Ran(done.returncode, done.stdout)

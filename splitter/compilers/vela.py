@@ -1,0 +1,78 @@
+"""Arm's Vela, the compiler for Ethos-U: how it is called and what its answer means.
+
+Written for ethos-u-vela 5.2.0, whose compiler core prints for every operator it leaves on the CPU
+"Warning (supported operators) operator: CODE, ofm: 'TENSOR'" and the reason, and writes the network
+with custom operators "ethos-u"; read by the older core's warnings too (3.10.0: "CODE 'TENSOR' is
+not supported on the NPU. Placing on CPU instead").
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from splitter.compilers.command import run
+from splitter.compilers.placement import Placement, read_placement
+from splitter.diagnostics import SplitterError
+
+MARKER = "ethos-u"
+
+_WARNING = re.compile(r"operator: \S+, ofm: '(.*)'\nReason: (.*)")
+_OLD_WARNING = re.compile(
+    r"Warning: \S+ '(.*)' is not supported on the NPU\. Placing on CPU instead\n((?: .*\n)*)"
+)
+
+
+@dataclass(frozen=True)
+class Vela:
+    """command: the program and its options, like ("vela", "--accelerator-config",
+    "ethos-u85-256"); without options Vela compiles for an Ethos-U55-256."""
+
+    command: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        return "ethos-u-vela"
+
+    def version(self) -> str:
+        said = run([self.command[0], "--version"]).output.split()
+        if not said or not re.fullmatch(r"\d+(\.\w+)*", said[-1]):
+            raise SplitterError(
+                f"{self.command[0]} --version does not print a version", where="--compiler"
+            )
+        return said[-1]
+
+    def place(self, model: bytes) -> Placement:
+        with tempfile.TemporaryDirectory(prefix="vela-") as name:
+            folder = Path(name)
+            (folder / "model.tflite").write_bytes(model)
+            options = ["--output-dir", str(folder), str(folder / "model.tflite")]
+            ran = run([*self.command, *options], folder=folder)
+            converted = folder / "model_vela.tflite"
+            if ran.status or not converted.is_file():
+                return Placement(failed=ran.last_words)
+            return read_placement(
+                converted.read_bytes(), MARKER, why=reasons(ran.output), npu_ms=estimate(folder)
+            )
+
+
+def reasons(log: str) -> dict[str, str]:
+    """Tensor -> why the operator that writes it stays on the CPU, from Vela's log."""
+    found = {name: why.strip() for name, why in _WARNING.findall(log)}
+    for name, why in _OLD_WARNING.findall(log):
+        found[name] = " ".join(line.strip(" -") for line in why.splitlines())
+    return found
+
+
+def estimate(folder: Path) -> float | None:
+    """Milliseconds of one inference that Vela estimates for the operators on the NPU."""
+    for path in sorted(folder.glob("model_summary_*.csv")):
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                seconds = row.get("inference_time", "")
+                return float(seconds) * 1e3 if seconds else None
+    return None
