@@ -20,7 +20,7 @@ from splitter.reference import OnnxRunner
 
 Maker = Callable[[Case, Sequence[Record], int], list[Arrays]]
 
-WORDS = (  # noqa: SIM905
+WORDS = (
     "Invoice total amount due 2024 Hello World split the model for NPU street station open closed "
     "Temperature 23.5 C speed 80 km/h Berlin Paris London order number serial date signature "
     "quantized integer boundary tensor calibration sample gate fresh coffee daily from 7 to 18"
@@ -82,8 +82,9 @@ def speech(case: Case) -> list[Array]:
 
 
 def clip(case: Case, random: np.random.Generator, length: int) -> Array:
-    """Speech of any length: clips end to end with pauses, one over another at times, some noise."""
-    clips = speech(case)
+    """Speech of any length: clips end to end with pauses, some backwards, in some noise; a tone
+    where none is recorded."""
+    clips = speech(case) or [tone(random, length, 16000)]
     parts: list[Array] = []
     while sum(part.size for part in parts) < length:
         voice = clips[random.integers(len(clips))]

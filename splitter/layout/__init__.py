@@ -53,6 +53,8 @@ Elementwise, numpy broadcasting on the stored shapes (a constant may have a lowe
   Elu Celu LeakyRelu ThresholdedRelu (x) alpha     HardSigmoid (x) alpha, beta
   Selu             (x)  alpha, gamma
   Clip             (x)  min, max: float, int or None
+  FakeQuantize     (x)  scale: float, zero_point: int, dtype: "int8"|"uint8"|"int16"|"uint16"; the
+                   nearest value that the author's quantization holds
   Cast             (x)  to: numpy dtype name
 
 Along an axis:
@@ -93,6 +95,7 @@ from splitter.layout.assign import assign
 from splitter.layout.attention import fuse_attention
 from splitter.layout.build import build
 from splitter.layout.fuse import fuse_units
+from splitter.layout.quantized import fake_quantize
 from splitter.layout.units import make_units
 from splitter.layout.wiring import wire
 from splitter.model import Model
@@ -104,6 +107,7 @@ def layout(model: Model) -> Graph:
     draft = to_draft(model.proto)
     for info in model.proto.graph.value_info:
         draft.types[info.name] = type_of(info.type)
+    fake_quantize(draft)
     make_units(draft)
     fuse_units(draft)
     wiring = wire(draft)

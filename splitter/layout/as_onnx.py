@@ -199,6 +199,12 @@ class _Writer:
         product = Unit(unit.name, "MatMul", (weights, unit.inputs[1]), unit.outputs, attrs)
         self.matmul(product, attrs, outputs)
 
+    def fake_quantize(self, unit: Unit, attrs: dict[str, Any], outputs: list[str]) -> None:
+        scale = self.const(np.float32(attrs["scale"]), unit.name)
+        zero = self.const(np.asarray(attrs["zero_point"], attrs["dtype"]), unit.name)
+        self.node("QuantizeLinear", [unit.inputs[0], scale, zero], [f"{unit.name}:integers"])
+        self.node("DequantizeLinear", [f"{unit.name}:integers", scale, zero], outputs)
+
     def fully_connected(self, unit: Unit, attrs: dict[str, Any], outputs: list[str]) -> None:
         weight: Array = self.graph.constants[unit.inputs[1]]
         matrix = self.const(np.ascontiguousarray(weight.T), unit.name)
@@ -219,5 +225,6 @@ _RULES: dict[str, Callable[[_Writer, Unit, dict[str, Any], list[str]], None]] = 
     "Clip": _Writer.clip_unit, "Cast": _Writer.cast, "CumSum": _Writer.cumsum,
     "OneHot": _Writer.one_hot, "Trilu": _Writer.trilu, "MatMul": _Writer.matmul,
     "FullyConnected": _Writer.fully_connected, "Attend": _Writer.attend,
+    "FakeQuantize": _Writer.fake_quantize,
     **dict.fromkeys(REDUCE, _Writer.reduce),
 }  # fmt: skip

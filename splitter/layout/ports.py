@@ -70,6 +70,7 @@ ELEMENTWISE = frozenset(
         "Selu",
         "Clip",
         "Cast",
+        "FakeQuantize",
     ]
 )
 SAME_AXES = frozenset(("Concat", "Split", "Slice", "Pad", "Tile", "CumSum"))

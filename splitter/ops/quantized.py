@@ -8,6 +8,7 @@ products, exact while the sums stay under 2^24. What integers become of it is fo
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from splitter.graph import Array, Graph, Unit
 from splitter.ops.elementwise import broadcast, one, two
 from splitter.ops.reduce import reduce
 from splitter.ops.registry import NARROW, Emitter, Lowering, Op
+from splitter.tflite.types import Quantization
 
 EXACT = 1 << 24
 """Integers up to which float32 holds each one."""
@@ -58,6 +60,18 @@ def emit_dequantize(e: Emitter, unit: Unit) -> None:
     if np.any(zero):
         x = two(e, "SUB", x, e.const(zero, "zero_point"))
     e.finish("MUL", unit, [x, e.const(scale, "scale")], fused_activation_function="NONE")
+
+
+def emit_fake_quantize(e: Emitter, unit: Unit) -> None:
+    """To the integers that the model's author chose, and back. uint8 is int8 with another zero."""
+    dtype = str(unit.attrs["dtype"])
+    signed = dtype.removeprefix("u")
+    zero = int(unit.attrs["zero_point"]) + (int(np.iinfo(signed).min) if signed != dtype else 0)
+    x = e.value(unit.inputs[0])
+    integers = e.op("QUANTIZE", [x], e.shape(x), dtype=signed, hint="integers")
+    chosen = Quantization((float(np.float32(unit.attrs["scale"])),), (zero,))
+    e.tensors[integers] = replace(e.tensors[integers], quantization=chosen)
+    e.finish("DEQUANTIZE", unit, [integers])
 
 
 def emit_quantize(e: Emitter, unit: Unit) -> None:
@@ -197,6 +211,7 @@ def _exact(*indices: int) -> Callable[[Graph, Unit], str | None]:
 
 
 OPS = (
+    Op("FakeQuantize", (Lowering("integers", emit_fake_quantize),), "elementwise"),
     Op("DequantizeLinear", (Lowering("arithmetic", emit_dequantize, applies=_constants(1, 2)),)),
     Op(
         "QuantizeLinear",

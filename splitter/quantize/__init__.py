@@ -1,6 +1,7 @@
 """Float TFLite graph and ranges -> integer TFLite graph, the whole graph once.
 
 ranges      what the values are (calibration)
+authored    what the author of an already quantized model decided
 maskable    which of them may be masks, masks: where those go
 clipping    how much of a range is covered
 kernels     what TFLite's integer kernels ask for
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from splitter.quantize.authored import adopt, authored_ranges
 from splitter.quantize.clipping import Clip, least_squares
 from splitter.quantize.convert import convert
 from splitter.quantize.functions import fold_functions
@@ -44,10 +46,21 @@ def quantize(
     npu: units on the NPU. demands: what its compiler asks for. int16: tensors of 16 bits.
     Raises SplitterError that lists every operator without an integer form.
     """
+    authored = adopt(graph)
+    graph, ranges = authored.graph, authored_ranges(authored, ranges)
     graph, ranges = place_masks(graph, share_steps(graph, ranges))
     graph, ranges = reassociate(graph, ranges)
     graph = fold_functions(graph, npu=npu)
     known = {n: r for n, r in ranges.items() if n in graph.tensors}
-    ranges = useful_ranges(graph, known, int16=int16)
-    parameters = choose(graph, ranges, npu=npu, demands=demands, int16=int16, clip=clip)
+    wide = authored.wide.union(int16).difference(authored.parameters.keys() - authored.wide)
+    ranges = useful_ranges(graph, known, int16=wide)
+    parameters = choose(
+        graph,
+        ranges,
+        npu=npu,
+        demands=demands,
+        int16=wide,
+        clip=clip,
+        authored={n: q for n, q in authored.parameters.items() if n in ranges},
+    )
     return convert(graph, parameters, npu=npu)

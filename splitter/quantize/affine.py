@@ -32,4 +32,5 @@ def usable(scale: float) -> float:
 def quantize_values(values: Array, q: Quantization, bits: int) -> Array:
     """Round to nearest even, saturate."""
     top = 2 ** (bits - 1) - 1
-    return np.clip(np.rint(values / q.scale[0]) + q.zero_point[0], -top - 1, top)
+    steps = np.rint(values / q.scale[0]) + q.zero_point[0]
+    return np.asarray(np.clip(steps, -top - 1, top))

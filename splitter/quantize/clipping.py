@@ -33,7 +33,7 @@ def least_squares(
 
     Where one function alone reads the tensor, the error is taken behind it, after rounding there
     too: scores far below the largest may saturate when their exponential rounds to 0. The mean
-    error counts CORRELATED times, since sums over a row add it up.
+    error counts CORRELATED times, since sums over a row add it up. The place of masks is kept.
     """
     low, high = min(entry.low, 0.0), max(entry.high, 0.0)
     if low == high or not entry.values.size:
@@ -44,7 +44,7 @@ def least_squares(
     counts, total = counts[filled], float(counts.sum())
     goal = centers if function is None else function(centers)
     best = (np.inf, low, high)
-    for a in SHRINK if low < 0 and not symmetric else (1.0,):
+    for a in SHRINK if low < 0 and not symmetric and not entry.masked else (1.0,):
         for b in SHRINK if high > 0 or symmetric else (1.0,):
             bounds = (low * b, high * b) if symmetric else (low * a, high * b)
             q = affine(*bounds, bits=8, symmetric=symmetric)

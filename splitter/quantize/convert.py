@@ -189,7 +189,12 @@ class Writer:
         dtype = "int32" if self._bits(op) == 8 else "int64"
         data = None if bias is None else bias.data
         weights = quantize_weights(
-            weight, channel_axis(op.code), input_scale=q.scale[0], bias=data, bias_dtype=dtype
+            weight,
+            channel_axis(op.code),
+            input_scale=q.scale[0],
+            bias=data,
+            bias_dtype=dtype,
+            lattice=self.parameters.lattice,
         )
         inputs = [
             name if i in (data_at, weight_at, bias_at) else self._variable(name)

@@ -39,11 +39,12 @@ class Demands:
 @dataclass(frozen=True)
 class Parameters:
     """bits: 8 or 16 by tensor. edges: (operator index, input index) whose input is rescaled to
-    the given parameters first."""
+    the given parameters first. lattice: weights that lie on a grid of integers keep it."""
 
     tensors: Mapping[str, Quantization]
     bits: Mapping[str, int]
     edges: Mapping[tuple[int, int], tuple[int, Quantization]] = field(default_factory=dict)
+    lattice: bool = False
 
 
 class Groups:
@@ -90,6 +91,7 @@ class Chooser:
         demands: Demands,
         int16: Collection[str],
         clip: Clip,
+        authored: Mapping[str, Quantization] = {},
     ) -> None:
         self.graph, self.ranges, self.demands, self.clip = graph, ranges, demands, clip
         self.npu = [op.unit in npu for op in graph.operators]
@@ -98,7 +100,8 @@ class Chooser:
         self.edges: dict[tuple[int, int], tuple[int, Quantization]] = {}
         self.broken: set[tuple[int, int]] = set()
         self.symmetric: set[str] = set()
-        self.fixed: dict[str, Quantization] = {}
+        self.fixed: dict[str, Quantization] = dict(authored)
+        self.lattice = bool(authored)
 
     def choose(self) -> Parameters:
         self._share_bits()
@@ -108,7 +111,7 @@ class Chooser:
         self._ask_zero_points()
         tensors = self._group_parameters()
         self._rescale_edges(tensors)
-        return Parameters(tensors, self.bits, self.edges)
+        return Parameters(tensors, self.bits, self.edges, self.lattice)
 
     def _data(self, index: int) -> list[tuple[int, str]]:
         """(input index, tensor) of the quantized, variable inputs of an operator."""
@@ -148,10 +151,20 @@ class Chooser:
             inputs = self._data(index)
             if op.code in KERNELS and len(inputs) == 1 and self._ties(index):
                 for name in op.outputs:
-                    if name in self.ranges and self.bits[name] == self.bits[inputs[0][1]]:
-                        self.groups.join(inputs[0][1], name)
-        for name, fixed in list(self.fixed.items()):
-            self.fixed[self.groups.find(name)] = fixed
+                    if name not in self.ranges or self.bits[name] != self.bits[inputs[0][1]]:
+                        continue
+                    if not self._join(inputs[0][1], name):
+                        self.broken.add((index, inputs[0][0]))
+
+    def _join(self, a: str, b: str) -> bool:
+        """One group of both, unless their parameters are fixed and differ."""
+        fixed = [self.fixed.get(self.groups.find(name)) for name in (a, b)]
+        if fixed[0] and fixed[1] and fixed[0] != fixed[1]:
+            return False
+        self.groups.join(a, b)
+        if one := fixed[0] or fixed[1]:
+            self.fixed[self.groups.find(a)] = one
+        return True
 
     def _ties(self, index: int) -> bool:
         op = self.graph.operators[index]
@@ -167,11 +180,7 @@ class Chooser:
             width = max(self._width(name) for _, name in [*inputs, (0, output)])
             for i, name in inputs:
                 if self._goes_along(name, output, width):
-                    root = self.groups.find(output)
-                    fixed = self.fixed.get(root) or self.fixed.get(self.groups.find(name))
-                    self.groups.join(output, name)
-                    if fixed:
-                        self.fixed[self.groups.find(output)] = fixed
+                    self._join(output, name)
                 else:
                     self.broken.add((index, i))
 
@@ -265,11 +274,14 @@ def choose(
     demands: Demands,
     int16: Collection[str] = (),
     clip: Clip,
+    authored: Mapping[str, Quantization] = {},
 ) -> Parameters:
     """Parameters of every variable float tensor of the graph.
 
     npu: names of the units on the NPU. int16: tensor names of 16 bits. clip: range -> the bounds
-    to cover, given whether the scale will be symmetric.
+    to cover, given whether the scale will be symmetric. authored: parameters that are decided.
     """
-    chooser = Chooser(graph, ranges, npu=npu, demands=demands, int16=int16, clip=clip)
+    chooser = Chooser(
+        graph, ranges, npu=npu, demands=demands, int16=int16, clip=clip, authored=authored
+    )
     return chooser.choose()

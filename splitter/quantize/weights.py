@@ -21,24 +21,56 @@ def channel_axis(code: str) -> int:
 
 
 def quantize_weights(
-    tensor: Tensor, axis: int, *, input_scale: float, bias: Array | None, bias_dtype: str
+    tensor: Tensor, axis: int, *, input_scale: float, bias: Array | None, bias_dtype: str,
+    lattice: bool = False,
 ) -> Tensor:
     """int8 weights with a scale for each index of `axis`.
 
-    A channel whose bias would not fit its integer type at that scale gets a larger scale.
+    A channel whose bias would not fit its integer type at that scale gets a larger scale. lattice:
+    weights that were integers times a scale before become these integers again.
     """
     assert tensor.data is not None
     data = tensor.data.astype(np.float64)
     other = tuple(a for a in range(data.ndim) if a != axis)
     scale = np.abs(data).max(axis=other) / 127 if data.size else np.ones(data.shape[axis])
+    if lattice:
+        scale = lattice_scales(np.moveaxis(data, axis, 0).reshape(data.shape[axis], -1), scale)
     if bias is not None:
         least = np.abs(bias.astype(np.float64)) / BIAS_LIMIT[bias_dtype] / input_scale
         scale = np.maximum(scale, least)
     scale = np.array([usable(s) for s in scale], np.float64)
     shaped = scale.reshape([-1 if a == axis else 1 for a in range(data.ndim)])
-    values = np.clip(np.rint(data / shaped), -127, 127).astype(np.int8)
+    values = np.clip(np.rint(data / shaped), -128 if lattice else -127, 127).astype(np.int8)
     q = Quantization(tuple(float(s) for s in scale), (0,) * len(scale), axis)
     return Tensor(tensor.name, tensor.shape, "int8", values, q)
+
+
+def lattice_scales(rows: Array, otherwise: Array) -> Array:
+    """The scale of each row [C, N] of which all its values are whole multiples up to 128.
+
+    One scale for all rows where that is so, as for weights quantized per tensor; `otherwise` where
+    a row has none.
+    """
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    most = float(largest.max(initial=0.0))
+    for steps in (127, 128):
+        if most and _whole(rows, np.full(len(rows), most / steps)).all():
+            return np.asarray(np.full(len(rows), most / steps))
+    scale, open_rows = otherwise.copy(), largest > 0
+    for steps in (127, 128, *range(126, 0, -1)):
+        tried = largest / steps
+        found = open_rows & _whole(rows, np.where(open_rows, tried, 1.0))
+        scale[found] = tried[found]
+        open_rows &= ~found
+        if not open_rows.any():
+            break
+    return np.asarray(scale)
+
+
+def _whole(rows: Array, scale: Array) -> Array:
+    """Whether all values of a row are whole multiples of its scale, within float32."""
+    multiples = rows / scale[:, None]
+    return np.asarray((np.abs(multiples - np.rint(multiples)) < 1e-3).all(axis=1))
 
 
 def quantize_bias(

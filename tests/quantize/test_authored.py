@@ -1,0 +1,125 @@
+"""Models that come quantized (QDQ) keep the scales and zero points of their author."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from splitter.quantize.weights import lattice_scales
+from splitter.tflite.types import LiteGraph, Quantization
+from tests.ops.lowered import Lowered, every_lowering, parsed
+
+CHAIN = """(float[1,2,6,6] x) => (float[1,3,6,6] y) <float[3,2,3,3] w, float[3] b> {{
+  one = Constant<value = float {{0.02}}>()
+  two = Constant<value = float {{0.05}}>()
+  zero = Constant<value = {dtype} {{{zero}}}>()
+  other = Constant<value = {dtype} {{{other}}}>()
+  xq = QuantizeLinear (x, one, zero)
+  xd = DequantizeLinear (xq, one, zero)
+  c = Conv<pads = [1, 1, 1, 1]> (xd, w, b)
+  r = Relu (c)
+  rq = QuantizeLinear (r, two, other)
+  y = DequantizeLinear (rq, two, other)
+}}"""
+TWO_SCALES = """(float[1,2,6,6] x) => (float[1,2,3,3] y) {
+  one = Constant<value = float {0.02}>()
+  two = Constant<value = float {0.03}>()
+  zero = Constant<value = int8 {0}>()
+  xq = QuantizeLinear (x, one, zero)
+  xd = DequantizeLinear (xq, one, zero)
+  m = MaxPool<kernel_shape = [2, 2], strides = [2, 2]> (xd)
+  mq = QuantizeLinear (m, two, zero)
+  y = DequantizeLinear (mq, two, zero)
+}"""
+PROBABILITIES = """(float[1,12] x) => (float[1,12] y) {
+  one = Constant<value = float {0.02}>()
+  two = Constant<value = float {0.003}>()
+  zero = Constant<value = int8 {0}>()
+  low = Constant<value = int8 {-128}>()
+  xq = QuantizeLinear (x, one, zero)
+  xd = DequantizeLinear (xq, one, zero)
+  s = Softmax<axis = -1> (xd)
+  sq = QuantizeLinear (s, two, low)
+  y = DequantizeLinear (sq, two, low)
+}"""
+PASSED_ON = """(float[1,12] x) => (float[1,12] y, float[1,12] z) {
+  one = Constant<value = float {0.02}>()
+  two = Constant<value = float {0.04}>()
+  zero = Constant<value = int8 {0}>()
+  xq = QuantizeLinear (x, one, zero)
+  y = DequantizeLinear (xq, one, zero)
+  yq = QuantizeLinear (y, two, zero)
+  z = DequantizeLinear (yq, two, zero)
+}"""
+
+
+def lowered(body: str) -> Lowered:
+    """The preferred lowering of the graph on two samples within the author's range."""
+    model = parsed(body, opset=17)
+    info = model.graph.input[0].type.tensor_type.shape.dim
+    shape = [d.dim_value for d in info]
+    samples = [
+        {"x": np.random.default_rng(i).uniform(-2.4, 2.4, shape).astype(np.float32)}
+        for i in range(2)
+    ]
+    return next(made for _, made in every_lowering(model, samples))
+
+
+def parameters(graph: LiteGraph, name: str) -> tuple[float, int]:
+    q = graph.tensors[name].quantization
+    assert isinstance(q, Quantization) and not q.per_channel
+    return round(q.scale[0], 6), q.zero_point[0]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "zero", "other"), [("int8", 0, -128), ("uint8", 128, 0), ("int8", 10, -100)]
+)
+def test_inputs_and_outputs_have_the_scales_that_the_model_states(
+    dtype: str, zero: int, other: int
+) -> None:
+    made = lowered(CHAIN.format(dtype=dtype, zero=zero, other=other))
+    shift = 128 if dtype == "uint8" else 0
+    assert parameters(made.integer, "x") == (0.02, zero - shift)
+    assert parameters(made.integer, "y") == (0.05, other - shift)
+    assert not {op.code for op in made.integer.operators} & {"QUANTIZE", "DEQUANTIZE", "CAST"}
+    assert made.float_error() <= 5e-3  # a step where another order of the sum rounds differently
+    assert made.integer_error() <= 0.02
+
+
+def test_a_pool_between_two_scales_changes_the_scale_first() -> None:
+    made = lowered(TWO_SCALES)
+    assert parameters(made.integer, "x") == (0.02, 0)
+    assert parameters(made.integer, "y") == (0.03, 0)
+    pool = next(op for op in made.integer.operators if op.code == "MAX_POOL_2D")
+    assert parameters(made.integer, pool.inputs[0]) == (0.03, 0)
+    assert made.integer_error() <= 0.01
+
+
+def test_a_softmax_writes_its_own_scale_and_is_brought_to_the_stated_one() -> None:
+    made = lowered(PROBABILITIES)
+    softmax = next(op for op in made.integer.operators if op.code == "SOFTMAX")
+    assert parameters(made.integer, softmax.outputs[0]) == (round(1 / 256, 6), -128)
+    assert parameters(made.integer, "y") == (0.003, -128)
+    assert made.integer_error() <= 0.02
+
+
+def test_two_statements_about_one_value_are_both_kept() -> None:
+    made = lowered(PASSED_ON)
+    assert parameters(made.integer, "y") == (0.02, 0)
+    assert parameters(made.integer, "z") == (0.04, 0)
+    assert made.integer_error() <= 0.02  # halves round up to even, or away from zero
+
+
+def test_weights_become_the_integers_that_they_were() -> None:
+    random = np.random.default_rng(0)
+    integers = random.integers(-127, 128, (4, 50))
+    integers[:, 0] = (127, -128, 90, 127)
+    own = np.float32([0.01, 0.02, 0.03, 0.04])[:, None]
+    for scales, exact in ((own, False), (np.float32([[0.007]]), True)):
+        rows = (integers.astype(np.float32) * scales).astype(np.float64)
+        found = lattice_scales(rows, np.ones(4))
+        steps = rows / found[:, None]
+        assert np.abs(steps - np.rint(steps)).max() < 1e-3
+        assert np.abs(steps).max() <= 128.001
+        if exact:
+            assert np.allclose(found, 0.007)
