@@ -25,6 +25,7 @@ from splitter.partition import plan
 from splitter.plan import Plan
 from splitter.progress import Progress
 from splitter.quantize import calibrate, quantize
+from splitter.quantize.authored import kept_scales
 from splitter.quantize.demands import demands_of
 from splitter.rehearse import runs, unpacked
 from splitter.report import ReportData, Summary, report_files, summarize, to_json, to_text
@@ -143,6 +144,7 @@ def run(options: Options, progress: Progress) -> Result:
         pictures=samples.validation.images,
         sizes=samples.validation.sizes,
         class_names=class_names(samples),
+        notes=tuple(kept_scales(lite, whole)),
     )
     summary = summarize(data)
     write_bundle(options.out, {**files, **report_files(data, summary)})

@@ -9,7 +9,7 @@ the scale there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -133,3 +133,50 @@ def authored_ranges(authored: Authored, ranges: Ranges) -> dict[str, Range]:
         low, high = ((end - q.zero_point[0]) * q.scale[0] for end in (-top, top - 1))
         left[name] = replace(left[name], low=low, high=high)
     return left
+
+
+def kept_scales(graph: LiteGraph, whole: LiteGraph) -> Iterator[str]:
+    """One sentence for the report, where the model came quantized.
+
+    graph: in float, with the author's pairs. whole: the integer graph made of it.
+    """
+    stated: dict[str, Quantization] = {}
+    holders: dict[str, list[str]] = {}
+    for op in graph.operators:
+        chosen = graph.tensors[op.outputs[0]].quantization
+        if op.code == "QUANTIZE" and chosen is not None:
+            stated[op.outputs[0]] = chosen
+            holders[op.outputs[0]] = [op.inputs[0]]
+        elif op.code == "DEQUANTIZE" and op.inputs[0] in holders:
+            holders[op.inputs[0]].append(op.outputs[0])
+    if not stated:
+        return
+    lost = [
+        names[-1]
+        for integers, names in holders.items()
+        if not any(_has(whole, name, stated[integers]) for name in names)
+    ]
+    steps = [
+        q.scale[0]
+        for op in whole.operators
+        if op.outputs[0].endswith("/rescaled")
+        and (q := whole.tensors[op.outputs[0]].quantization) is not None
+    ]
+    text = (
+        f"the model came quantized: {len(stated) - len(lost)} of {len(stated)} values keep the "
+        "scale and zero point of its author"
+    )
+    if lost:
+        text += f", not {', '.join(lost[:5])}" + (" ..." if len(lost) > 5 else "")
+    if steps:
+        text += (
+            f"; {len(steps)} changes of scale in front of operators that need equal ones, each "
+            f"off by at most half a step ({max(steps) / 2:.3g} at most)"
+        )
+    yield text
+
+
+def _has(whole: LiteGraph, name: str, chosen: Quantization) -> bool:
+    tensor = whole.tensors.get(name)
+    q = None if tensor is None else tensor.quantization
+    return q is not None and (q.scale, q.zero_point) == (chosen.scale, chosen.zero_point)

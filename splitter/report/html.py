@@ -62,7 +62,10 @@ def to_html(data: ReportData, summary: Summary) -> str:
         examples=[Markup(example) for example in _examples(data)],
         precision=precision_fact(summary),
         stages=list(stage_facts(summary)),
-        decisions=list(decision_facts(summary.comparison)),
+        decisions=[
+            *decision_facts(summary.comparison),
+            *(("note", note) for note in summary.notes),
+        ],
         facts=summary,
     )
 

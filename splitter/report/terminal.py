@@ -157,3 +157,5 @@ def _figure_rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield fact
     for fact in decision_facts(summary.comparison):
         yield fact
+    for note in summary.notes:
+        yield "note", note

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from splitter.quantize.authored import kept_scales
 from splitter.quantize.weights import lattice_scales
 from splitter.tflite.types import LiteGraph, Quantization
 from tests.ops.lowered import Lowered, every_lowering, parsed
@@ -108,6 +109,14 @@ def test_two_statements_about_one_value_are_both_kept() -> None:
     assert parameters(made.integer, "y") == (0.02, 0)
     assert parameters(made.integer, "z") == (0.04, 0)
     assert made.integer_error() <= 0.02  # halves round up to even, or away from zero
+
+
+def test_the_report_counts_what_was_kept_and_what_had_to_change() -> None:
+    made = lowered(TWO_SCALES)
+    (text,) = kept_scales(made.graph, made.integer)
+    assert "2 of 2 values keep the scale" in text and "1 changes of scale" in text
+    plain = lowered("(float[1,12] x) => (float[1,12] y) { y = Relu (x) }")
+    assert list(kept_scales(plain.graph, plain.integer)) == []
 
 
 def test_weights_become_the_integers_that_they_were() -> None:
