@@ -78,6 +78,8 @@ class Writer:
             self._compare(index, op)
         elif op.code == "PRELU" and self._bits(op) == 16:
             self._wide_prelu(index, op)
+        elif op.code in ("ARG_MAX", "ARG_MIN") and self._bits(op) == 16:
+            self._wide_rank(index, op)
         elif self._needs_table(op):
             self._table(index, op)
         else:
@@ -234,6 +236,16 @@ class Writer:
             inputs.append(wide)
         outputs = tuple(self._variable(name) for name in op.outputs)
         self.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
+
+    def _wide_rank(self, index: int, op: Operator) -> None:
+        """The kernel knows 8 and 32 bits; the order of integers is that of what they stand for."""
+        x = self.tensors[self._input(index, 0, op, op.inputs[0])]
+        wide = self._add(Tensor(f"{x.name}/int32", x.shape, "int32"))
+        if not any(wide in other.outputs for other in self.operators):
+            self.operators.append(Operator("CAST", (x.name,), (wide,), {}, op.unit))
+        others = [self._variable(name) for name in (*op.inputs[1:], *op.outputs)]
+        inputs = (wide, *others[: len(op.inputs) - 1])
+        self.operators.append(replace(op, inputs=inputs))
 
     def _wide_prelu(self, index: int, op: Operator) -> None:
         """max(x, 0) + slope * min(x, 0): PRELU takes 16 bits without complaint and computes

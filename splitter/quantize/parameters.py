@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from splitter.quantize.affine import affine
+from splitter.quantize.affine import affine, usable
 from splitter.quantize.clipping import Clip, Function
 from splitter.quantize.kernels import KERNELS, data_inputs, needs_table
 from splitter.quantize.lookup import function_of
@@ -45,6 +45,10 @@ class Parameters:
     bits: Mapping[str, int]
     edges: Mapping[tuple[int, int], tuple[int, Quantization]] = field(default_factory=dict)
     lattice: bool = False
+
+SUM_SHIFT = {"ADD": {8: 20, 16: 15}, "SUB": {8: 20, 16: 15}}
+"""By how many bits the kernels shift the inputs up: 2 * input scale / 2**shift must be under the
+output scale (tensorflow/lite/kernels/add.cc, sub.cc)."""
 
 
 class Groups:
@@ -96,6 +100,7 @@ class Chooser:
         self.graph, self.ranges, self.demands, self.clip = graph, ranges, demands, clip
         self.npu = [op.unit in npu for op in graph.operators]
         self.bits = {name: 16 if name in int16 else 8 for name in ranges}
+        self._narrow_where_no_kernel_is()
         self.groups = Groups()
         self.edges: dict[tuple[int, int], tuple[int, Quantization]] = {}
         self.broken: set[tuple[int, int]] = set()
@@ -110,8 +115,16 @@ class Chooser:
         self._tie_joins()
         self._ask_zero_points()
         tensors = self._group_parameters()
+        self._widen_small_sums(tensors)
         self._rescale_edges(tensors)
         return Parameters(tensors, self.bits, self.edges, self.lattice)
+
+    def _narrow_where_no_kernel_is(self) -> None:
+        """8 bits out of operators that exist in no other width and are no table."""
+        for op in self.graph.operators:
+            wide = op.code not in KERNELS or KERNELS[op.code].int16
+            if not wide and function_of(self.graph, op) is None:
+                self.bits.update({name: 8 for name in op.outputs if name in self.bits})
 
     def _data(self, index: int) -> list[tuple[int, str]]:
         """(input index, tensor) of the quantized, variable inputs of an operator."""
@@ -133,11 +146,10 @@ class Chooser:
                 names = [n for n in op.outputs if n in self.ranges]
                 if op.code not in KERNELS or not KERNELS[op.code].same or not names:
                     continue
-                wide = [self.bits[n] for _, n in self._data(index)]
-                if KERNELS[op.code].int16 and 16 in wide and self.bits[names[0]] == 8:
-                    if all(width == 16 for width in wide):
-                        self.bits.update(dict.fromkeys(names, 16))
-                        changed = True
+                wide = {self.bits[n] for _, n in self._data(index)}
+                if KERNELS[op.code].int16 and wide == {16} and self.bits[names[0]] == 8:
+                    self.bits.update(dict.fromkeys(names, 16))
+                    changed = True
 
     def _find_fixed(self) -> None:
         for op in self.graph.operators:
@@ -232,6 +244,33 @@ class Chooser:
                 chosen = affine(low, high, bits=self.bits[names[0]], symmetric=symmetric)
             tensors.update(dict.fromkeys(names, chosen))
         return tensors
+
+    def _widen_small_sums(self, tensors: dict[str, Quantization]) -> None:
+        """The kernels of ADD and SUB end the process when the output's step is far below the
+        inputs' steps; a result that small is lost in their rounding anyway.
+        """
+        for op in self.graph.operators:
+            out = op.outputs[0] if op.outputs else ""
+            if op.code not in SUM_SHIFT or out not in tensors:
+                continue
+            steps = [self._step(tensors, name, self.bits[out]) for name in op.inputs]
+            least = 2 * max(steps) / 2.0 ** SUM_SHIFT[op.code][self.bits[out]] * 1.01
+            if tensors[out].scale[0] >= least:
+                continue
+            root = self.groups.find(out)
+            if root in self.fixed:
+                continue
+            wider = Quantization((usable(least),), tensors[out].zero_point)
+            names = [name for name in tensors if self.groups.find(name) == root]
+            tensors.update(dict.fromkeys(names, wider))
+
+    def _step(self, tensors: Mapping[str, Quantization], name: str, bits: int) -> float:
+        """The scale of an operand; a constant's as `convert` will choose it, or more."""
+        if name in tensors:
+            return tensors[name].scale[0]
+        data = self.graph.tensors[name].data
+        largest = 0.0 if data is None or not data.size else float(abs(data).max())
+        return largest / float(2 ** (bits - 1) - 1)
 
     def _group_range(self, names: list[str], symmetric: bool) -> tuple[float, float]:
         function = self._read_by(names[-1]) if len(names) == 1 else None
