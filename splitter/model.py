@@ -37,6 +37,11 @@ class Model:
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
 
+    @property
+    def makers(self) -> dict[str, str]:
+        """The name of the node that makes each value."""
+        return {name: node.name for node in self.proto.graph.node for name in node.output if name}
+
 
 def load(path: Path) -> Model:
     """Read the model and its external data.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from splitter.calibration import Division, Samples, divide, read_calibration
 from splitter.carve import carve
@@ -24,16 +25,18 @@ from splitter.options import Options
 from splitter.partition import plan
 from splitter.plan import Plan
 from splitter.progress import Progress
-from splitter.quantize import calibrate, quantize
+from splitter.quantize import calibrate, quantize, rearranged
 from splitter.quantize.authored import kept_scales
 from splitter.quantize.demands import demands_of
 from splitter.rehearse import runs, unpacked
 from splitter.report import ReportData, Summary, report_files, summarize, to_json, to_text
 from splitter.support import judge
 from splitter.targets import load_target
+from splitter.tflite.types import LiteGraph
 from splitter.tflite.write import write
 from splitter.verify import Circumstances, Comparison, find_task, verify
-from splitter.width import wide_tensors
+from splitter.widen import choose_widths, prepare_trial
+from splitter.width import find_tensors, require_wide, units_on
 
 
 @dataclass(frozen=True)
@@ -77,9 +80,6 @@ def run(options: Options, progress: Progress) -> Result:
     progress.stage("partition")
     candidates = plan(graph, support, target, npu=options.npu, cpu=options.cpu, cut=options.cut)
     chosen = candidates[0]
-    on_npu = [
-        unit for segment in chosen.segments if segment.device == "npu" for unit in segment.units
-    ]
     progress.stage("lower")
     lite = lower(graph, chosen.lowerings)
     exact = lite
@@ -89,8 +89,28 @@ def run(options: Options, progress: Progress) -> Result:
     batches = samples.calibration.batches(model.inputs)
     ranges = calibrate(lite, batches, threads=options.threads, progress=progress.step)
     progress.stage("quantize")
-    wide = wide_tensors(lite, options.int16, npu=on_npu)
-    whole = quantize(lite, ranges, npu=on_npu, demands=demands_of(target), int16=wide)
+    on_npu, demands = units_on(chosen, "npu"), demands_of(target)
+
+
+    @cache
+    def integer(wide: frozenset[str] = frozenset()) -> LiteGraph:
+        return quantize(lite, ranges, npu=on_npu, demands=demands, int16=wide)
+
+    floats = rearranged(lite, ranges)
+    named = find_tensors(options.int16, graph, floats, chosen, nodes=original.makers)
+    widening = choose_widths(
+        options.int16,
+        named,
+        floats,
+        integer,
+        chosen,
+        batches,
+        task=task,
+        threads=options.threads,
+        step=progress.step,
+    )
+    whole = integer(widening.tensors)
+    require_wide(whole, named)
     progress.stage("carve")
     parts = carve(whole, chosen)
     artifacts = Artifacts(
@@ -113,15 +133,18 @@ def run(options: Options, progress: Progress) -> Result:
         **glue_files(manifest, target),
     }
     progress.stage("verify")
+    validation = samples.validation.batches(model.inputs)
+    trial = prepare_trial(floats, whole, integer, chosen, runs=len(validation), asked=options.int16)
     with unpacked(files) as folder:
         comparison = verify(
             runs(
                 folder,
                 original,
                 model.outputs,
-                samples.validation.batches(model.inputs),
+                validation,
                 exact=exact,
                 planned=lite,
+                trial=trial,
                 threads=options.threads,
                 step=progress.step,
             ),
@@ -130,6 +153,7 @@ def run(options: Options, progress: Progress) -> Result:
             circumstances=Circumstances(samples.calibration.random, samples.shared),
             annotations=samples.validation.annotations,
             sizes=samples.validation.sizes,
+            untried=trial.why,
         )
     progress.stage("report")
     data = ReportData(
@@ -140,6 +164,7 @@ def run(options: Options, progress: Progress) -> Result:
         candidates=candidates,
         whole=whole,
         parts=parts,
+        widening=widening,
         comparison=comparison,
         pictures=samples.validation.images,
         sizes=samples.validation.sizes,

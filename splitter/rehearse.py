@@ -22,6 +22,7 @@ from splitter.glue.bundle import write_bundle
 from splitter.graph import Array, Value
 from splitter.model import Model
 from splitter.reference import OnnxRunner
+from splitter.tail import NO_TRIAL, IntegerTail, Trial
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import LiteGraph
 from splitter.tflite.write import write
@@ -50,6 +51,7 @@ def runs(
     *,
     exact: LiteGraph,
     planned: LiteGraph,
+    trial: Trial = NO_TRIAL,
     threads: int,
     step: Step = lambda done, total: None,
 ) -> Iterator[Run]:
@@ -70,6 +72,7 @@ def runs(
     reference = OnnxRunner(original.proto, [*names, *inner, *ranked.reference], threads=1)
     floats = FloatModel(replace(exact, outputs=(*exact.outputs, *ranked.candidate)))
     rewritten = None if planned is exact else FloatModel(planned)
+    wider = None if trial.tail is None else IntegerTail(trial.tail)
     with ThreadPoolExecutor(threads) as pool:
         for index, sample in enumerate(samples):
             step(index, len(samples))
@@ -78,13 +81,14 @@ def runs(
             third = pool.submit(rewritten.run, sample) if rewritten else None
             if index + 1 == REWRITTEN:
                 rewritten = None
+            raw = {key.partition("/")[2]: array[0] for key, array in made.result().raw.items()}
+            fourth = pool.submit(wider.run, raw) if wider and index < trial.runs else None
             expected = pool.submit(reference.run, sample).result()
             tie = near_tie(ranked.of(expected, other.result()))
             integer = dict(one.result().outputs)
             for name, tensor in inner.items():
-                raw = made.result().raw[f"boundary/{name}"][0]
-                if raw.shape == expected[name].shape:
-                    integer[name] = dequantize(raw, tensor, expected[name].dtype.name)
+                if raw[name].shape == expected[name].shape:
+                    integer[name] = dequantize(raw[name], tensor, expected[name].dtype.name)
                 else:  # the parts store it in another layout
                     del expected[name]
             expected = {name: expected[name] for name in (*names, *inner) if name in expected}
@@ -94,6 +98,7 @@ def runs(
                 made.result().outputs,
                 as_declared(other.result(), outputs),
                 as_declared(third.result(), outputs) if third else None,
+                wider=as_declared({**integer, **fourth.result()}, outputs) if fourth else None,
                 tie=tie,
             )
 

@@ -38,8 +38,8 @@ from splitter.normalize.reshapes import move_reshapes
 from splitter.normalize.scale_weights import scale_weights
 from splitter.normalize.selection import gather_rows
 from splitter.normalize.slices import push_slices, slice_gathers
-from splitter.normalize.tables import slice_tables
 from splitter.normalize.standard import standardize
+from splitter.normalize.tables import slice_tables
 
 
 @dataclass(frozen=True, slots=True)

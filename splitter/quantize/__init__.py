@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from splitter.quantize.authored import adopt, authored_ranges
+from splitter.quantize.authored import Authored, adopt, authored_ranges
 from splitter.quantize.clipping import Clip, least_squares
 from splitter.quantize.convert import convert
 from splitter.quantize.functions import fold_functions
@@ -29,7 +29,20 @@ from splitter.quantize.recurrence import share_steps
 from splitter.quantize.saturation import useful_ranges
 from splitter.tflite.types import LiteGraph
 
-__all__ = ["Demands", "Range", "Ranges", "calibrate", "quantize"]
+__all__ = ["Demands", "Range", "Ranges", "calibrate", "quantize", "rearranged"]
+
+
+def rearranged(graph: LiteGraph, ranges: Ranges) -> LiteGraph:
+    """The float graph whose values the integers stand for: the same function in another order."""
+    return _prepare(graph, ranges)[1]
+
+
+def _prepare(graph: LiteGraph, ranges: Ranges) -> tuple[Authored, LiteGraph, dict[str, Range]]:
+    authored = adopt(graph)
+    graph, ranges = authored.graph, authored_ranges(authored, ranges)
+    graph, ranges = place_masks(graph, share_steps(graph, ranges))
+    graph, ranges = reassociate(graph, ranges)
+    return authored, graph, ranges
 
 
 def quantize(
@@ -46,10 +59,7 @@ def quantize(
     npu: units on the NPU. demands: what its compiler asks for. int16: tensors of 16 bits.
     Raises SplitterError that lists every operator without an integer form.
     """
-    authored = adopt(graph)
-    graph, ranges = authored.graph, authored_ranges(authored, ranges)
-    graph, ranges = place_masks(graph, share_steps(graph, ranges))
-    graph, ranges = reassociate(graph, ranges)
+    authored, graph, ranges = _prepare(graph, ranges)
     graph = fold_functions(graph, npu=npu)
     known = {n: r for n, r in ranges.items() if n in graph.tensors}
     wide = authored.wide.union(int16).difference(authored.parameters.keys() - authored.wide)

@@ -9,6 +9,7 @@ from splitter.report.summary import Summary
 from splitter.verify import Comparison, DetectionDecisions, StageErrors
 from splitter.verify.classification import Answers
 from splitter.verify.decisions import Decisions
+from splitter.width import Widening
 
 
 def precision_fact(summary: Summary) -> str:
@@ -22,6 +23,34 @@ def precision_fact(summary: Summary) -> str:
     floats = summary.float_tensors
     tail = f"{words.counted(floats, 'float tensor')} LEFT" if floats else "no float tensor"
     return f"{summary.precision.average:.2f} bits a value on average ({types}); {tail}"
+
+
+def width_facts(summary: Summary) -> Iterator[tuple[str, str]]:
+    """("16 bits", words): what takes them and why, or what they would gain."""
+    widening, comparison = summary.widening, summary.comparison
+    if widening.everything:
+        yield "16 bits", "every value outside the NPU"
+    elif widening.units:
+        yield "16 bits", _widened(widening)
+    elif widening.samples:
+        samples = words.counted(widening.samples, "calibration sample")
+        yield "16 bits", f"no value: they would gain nothing outside the NPU ({samples})"
+    elif comparison.wider:
+        yield "16 bits", str(comparison.wider)
+    elif comparison.untried:
+        yield "16 bits", comparison.untried
+
+
+def _widened(widening: Widening) -> str:
+    units = f"{words.counted(len(widening.units), 'unit')} outside the NPU"
+    if not widening.samples:
+        return f"{', '.join(widening.units)}, as asked for"
+    gain = words.percent(1 - widening.left, 0)
+    samples = words.counted(widening.samples, "calibration sample")
+    return (
+        f"{units}, which gains {gain} of what 16 bits everywhere outside the NPU would "
+        f"(squared error, {samples})"
+    )
 
 
 def stage_facts(summary: Summary) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,12 @@ from markupsafe import Markup
 
 from splitter.report import words
 from splitter.report.data import ReportData
-from splitter.report.facts import decision_facts, precision_fact, stage_facts
+from splitter.report.facts import (
+    decision_facts,
+    precision_fact,
+    stage_facts,
+    width_facts,
+)
 from splitter.report.picture import draw_graph
 from splitter.report.plots import draw_example, draw_histogram, draw_scatter
 from splitter.report.summary import Summary
@@ -56,6 +61,7 @@ def to_html(data: ReportData, summary: Summary) -> str:
         findings=summary.comparison.findings,
         verdict=summary.comparison.verdict,
         wider=summary.comparison.wider,
+        widths=list(width_facts(summary)),
         style=Markup(_packaged(STYLE)),
         graph=Markup(draw_graph(data, summary)),
         plots=list(_plots(summary)),

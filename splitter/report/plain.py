@@ -41,6 +41,12 @@ def to_json(summary: Summary) -> str:
             "average_bits": summary.precision.average,
             "elements_by_type": summary.precision.elements,
             "float_tensors": summary.float_tensors,
+            "int16": {
+                "units": summary.widening.units,
+                "everything_outside_the_npu": summary.widening.everything,
+                "error_left": summary.widening.left,
+                "samples": summary.widening.samples,
+            },
             "values": summary.precision.values,
         },
         "units": summary.placements,
@@ -56,6 +62,7 @@ def to_json(summary: Summary) -> str:
             "decisions": findings.decisions,
             "decisions_on_the_board": findings.board,
             "int16": summary.comparison.wider,
+            "int16_not_tried": summary.comparison.untried,
         },
         "notes": summary.notes,
     }

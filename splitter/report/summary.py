@@ -20,6 +20,7 @@ from splitter.rulefile import Figure
 from splitter.tflite.facts import macs, tensor_bytes
 from splitter.tflite.types import Tensor
 from splitter.verify import Comparison
+from splitter.width import Widening
 
 SCHEMA_VERSION = 1
 BITS = {"bool": 8, "int8": 8, "uint8": 8, "int16": 16, "int32": 32, "float32": 32, "int64": 64}
@@ -128,6 +129,7 @@ class Summary:
     placements: tuple[Placement, ...]
     cpu_groups: tuple[PlacementGroup, ...]
     precision: Precision
+    widening: Widening
     candidates: tuple[CandidateRow, ...]
     figures: tuple[FigureRow, ...]
     rewrites: tuple[Rewrite, ...]
@@ -172,6 +174,7 @@ def summarize(data: ReportData) -> Summary:
         placements=placements,
         cpu_groups=group_cpu(placements),
         precision=_precision(data),
+        widening=data.widening,
         candidates=tuple(_candidate(plan) for plan in data.candidates),
         figures=tuple(_figures(data)),
         rewrites=rewrites(data.graph, data.plan.lowerings),

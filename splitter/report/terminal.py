@@ -13,7 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from splitter.report import words
-from splitter.report.facts import decision_facts, precision_fact, stage_facts
+from splitter.report.facts import (
+    decision_facts,
+    precision_fact,
+    stage_facts,
+    width_facts,
+)
 from splitter.report.placement import PlacementGroup, shortened_grounds
 from splitter.report.summary import PartRow, Summary
 
@@ -59,7 +64,7 @@ def _blocks(summary: Summary, width: int) -> Iterator[RenderableType]:
     yield Text(summary.line, style=LEVEL_STYLE[summary.level])
     wider = summary.comparison.wider
     if wider and wider.helps:
-        yield Text(f"Better {wider}", style="cyan")
+        yield Text(f"Better: {wider}", style="cyan")
 
 
 def _parts(summary: Summary) -> Table:
@@ -149,6 +154,7 @@ def _figure_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     beside = "".join(f"; {row.name}: {words.milliseconds(row.total_ms)}" for row in others)
     yield "time", f"{words.milliseconds(best.total_ms)} estimated, not measured{beside}"
     yield "precision", precision_fact(summary)
+    yield from width_facts(summary)
     npu = sum(p.device == "npu" for p in summary.placements)
     if npu:
         share = f"{summary.proxies} of {words.counted(npu, 'unit')} on the NPU"

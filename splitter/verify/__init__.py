@@ -45,7 +45,8 @@ __all__ = [
 class Comparison:
     """What was measured, on what, and the verdict.
 
-    wider: what `--int16 auto` would gain, where it was tried.
+    wider: what 16 bits outside the NPU would gain, where that was tried; untried: why it was not,
+    where it might have helped.
     """
 
     findings: Findings
@@ -53,6 +54,7 @@ class Comparison:
     verdict: Verdict
     gates: Gates = GATES
     wider: Wider | None = None
+    untried: str = ""
 
 
 def verify(
@@ -64,10 +66,14 @@ def verify(
     annotations: Mapping[str, Array] | None = None,
     sizes: Array | None = None,
     gates: Gates = GATES,
+    untried: str = "",
 ) -> Comparison:
     """Compare the outputs of each run (see `Run`), then judge them by `gates`.
 
-    outputs: names of the model's own outputs. annotations, sizes: as in `measure`.
+    outputs: names of the model's own outputs. annotations, sizes: as in `measure`. untried: as in
+    `Comparison`.
     """
     findings = measure(runs, outputs, task=task, annotations=annotations, sizes=sizes)
-    return Comparison(findings, circumstances, decide(findings, circumstances, gates=gates), gates)
+    verdict = decide(findings, circumstances, gates=gates)
+    wider = weigh_wider(*findings.trial) if findings.trial else None
+    return Comparison(findings, circumstances, verdict, gates, wider, untried)

@@ -41,6 +41,7 @@ class Run:
     float_whole:   float.tflite, in which all lowerings are exact; None when it was not run.
     float_planned: the float graph with the lowerings of the plan, some of them with a stated error;
                    None where they are all exact, or when it was not run.
+    wider:         the integer model with 16 bits outside the NPU, where that was tried.
     board:         recorded on the board; None when nothing was recorded.
     tie:           what `ties.near_tie` says of the two float runs.
     """
@@ -50,6 +51,7 @@ class Run:
     integer_parts: Outputs
     float_whole: Outputs | None = None
     float_planned: Outputs | None = None
+    wider: Outputs | None = None
     board: Outputs | None = None
     tie: float | None = None
 
@@ -88,6 +90,7 @@ class Findings:
     """Everything measured. `boundary`: inner values, integer whole against the original.
 
     decisions: integer whole against the original; board: recorded against the original.
+    trial: the same with int8 and with 16 bits outside the NPU, over the runs that tried it.
     """
 
     task: Task
@@ -96,6 +99,7 @@ class Findings:
     decisions: Decisions | None
     boundary: tuple[TensorError, ...] = ()
     board: Decisions | None = None
+    trial: tuple[Findings, Findings] | None = field(default=None, repr=False)
     examples: tuple[Example, ...] = field(default=(), repr=False, compare=False)
 
     def stage(self, name: StageName) -> StageErrors | None:
@@ -120,6 +124,7 @@ def measure(
     ties: list[Run] = []
     boundary: dict[str, TensorMeter] = {}
     judge, board = (Judge(task, annotations or {}, sizes) for _ in range(2))
+    trial = tuple(_Arm(outputs, task, annotations or {}, sizes) for _ in range(2))
     count = 0
     for run in runs:
         count += 1
@@ -134,6 +139,9 @@ def measure(
         judge.add(run.original, run.integer_whole)
         if run.board is not None:
             board.add(run.original, run.board)
+        if run.wider is not None:
+            trial[0].add(run, run.integer_whole)
+            trial[1].add(run, run.wider)
     if not count:
         raise SplitterError("there is no sample to verify on", hint="give --validation")
     return Findings(
@@ -143,6 +151,7 @@ def measure(
         decisions=judge.result(),
         boundary=tuple(meter.result() for meter in boundary.values()),
         board=board.result() if "board" in meters else None,
+        trial=(trial[0].result(), trial[1].result()) if trial[0].runs else None,
         examples=judge.examples(),
     )
 
@@ -176,6 +185,31 @@ def _pairs(run: Run) -> list[tuple[StageName, Outputs, Outputs]]:
     if run.board is not None:
         pairs.append(("board", run.integer_parts, run.board))
     return pairs
+
+
+class _Arm:
+    """One width of the trial: the findings of quantization alone."""
+
+    def __init__(
+        self,
+        outputs: Sequence[str],
+        task: Task,
+        annotations: Mapping[str, Array],
+        sizes: Array | None,
+    ) -> None:
+        self.runs = 0
+        self._task = task
+        self._meter = _StageMeter("quantization", outputs, task)
+        self._judge = Judge(task, annotations, sizes)
+
+    def add(self, run: Run, candidate: Outputs) -> None:
+        self.runs += 1
+        reference = run.original if run.float_whole is None else run.float_whole
+        self._meter.add(reference, candidate)
+        self._judge.add(run.original, candidate)
+
+    def result(self) -> Findings:
+        return Findings(self._task, self.runs, (self._meter.result(),), self._judge.result())
 
 
 class _StageMeter:

@@ -1,0 +1,54 @@
+"""How much worse outputs are than others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from splitter.verify import Task
+from splitter.widen.damage import damage
+
+NONE = Task("none", "")
+DETECTION = Task("detection", "", "dets", "labels")
+
+
+def detections(shift: float = 0.0, *, order: tuple[int, ...] = (0, 1, 2)) -> dict[str, np.ndarray]:
+    boxes = np.array([[0.2, 0.2, 0.1, 0.2], [0.5, 0.5, 0.2, 0.2], [0.8, 0.8, 0.4, 0.4]])
+    logits = np.array([[3.0, -3.0], [-3.0, 2.0], [-8.0, -8.0]])
+    boxes[:, 0] += shift
+    rows = list(order)
+    return {
+        "dets": boxes[None, rows].astype(np.float32),
+        "labels": logits[None, rows].astype(np.float32),
+    }
+
+
+def test_equal_outputs_have_no_damage() -> None:
+    assert damage(DETECTION, [detections()], [detections()]) == {"dets": 0.0, "labels": 0.0}
+
+
+def test_queries_in_another_order_are_the_same_detections() -> None:
+    cost = damage(DETECTION, [detections()], [detections(order=(1, 0, 2))])
+    assert cost == {"dets": 0.0, "labels": 0.0}
+
+
+def test_a_shift_counts_in_parts_of_the_box_and_by_its_score() -> None:
+    cost = damage(DETECTION, [detections()], [detections(0.01)])
+    parts = np.array([0.01 / 0.1, 0.01 / 0.2, 0.01 / 0.4]) ** 2 / 4
+    weights = 1 / (1 + np.exp(-np.array([3.0, 2.0, -8.0])))
+    assert cost["dets"] == pytest.approx(float((parts * weights).sum() / weights.sum()), rel=1e-4)
+    assert cost["labels"] == 0.0
+
+
+def test_a_background_column_does_not_count() -> None:
+    task = Task("detection", "", "dets", "labels", classes=1)
+    other = detections()
+    other["labels"][0, 1, 1] = -5
+    assert damage(task, [detections()], [other])["labels"] == 0.0
+    assert damage(DETECTION, [detections()], [other])["labels"] > 0.1
+
+
+def test_other_outputs_count_by_relative_square_and_by_share_of_changed_indices() -> None:
+    one = {"y": np.array([3.0, 4.0], np.float32), "i": np.array([1, 2, 3, 4])}
+    two = {"y": np.array([3.0, 5.0], np.float32), "i": np.array([1, 2, 3, 5])}
+    assert damage(NONE, [one, one], [one, two]) == {"y": 1 / 50, "i": 1 / 8}
