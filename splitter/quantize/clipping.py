@@ -17,6 +17,8 @@ Clip = Callable[[Range, bool, "Function | None"], tuple[float, float]]
 SHRINK = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.5, 0.4, 0.3, 0.2)
 BINS = 1024
 CORRELATED = 16.0
+RARE = 0.5
+"""How often each extreme counts that the kept values missed: it was seen, if only once."""
 
 
 def min_max(
@@ -39,6 +41,7 @@ def least_squares(
     if low == high or not entry.values.size:
         return low, high
     counts, borders = np.histogram(entry.values, BINS, range=(low, high))
+    counts = np.maximum(counts, np.where(np.isin(np.arange(BINS), (0, BINS - 1)), RARE, 0.0))
     filled = counts > 0
     centers = ((borders[1:] + borders[:-1]) / 2)[filled]
     counts, total = counts[filled], float(counts.sum())

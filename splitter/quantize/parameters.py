@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from splitter.quantize.affine import affine, usable
-from splitter.quantize.clipping import Clip, Function
+from splitter.quantize.clipping import Clip, Function, min_max
 from splitter.quantize.kernels import KERNELS, data_inputs, needs_table
 from splitter.quantize.lookup import function_of
 from splitter.quantize.ranges import Ranges
@@ -280,7 +280,8 @@ class Chooser:
         if self.bits[names[0]] == 16:
             return self._wide_range(names)
         function = self._read_by(names[-1]) if len(names) == 1 else None
-        bounds = [self.clip(self.ranges[name], symmetric, function) for name in names]
+        clip = self.clip if self.bits[names[0]] == 8 else min_max  # 16 bits have room for all
+        bounds = [clip(self.ranges[name], symmetric, function) for name in names]
         return min(b[0] for b in bounds), max(b[1] for b in bounds)
 
     def _wide_range(self, names: list[str]) -> tuple[float, float]:
