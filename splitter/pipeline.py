@@ -91,7 +91,6 @@ def run(options: Options, progress: Progress) -> Result:
     progress.stage("quantize")
     on_npu, demands = units_on(chosen, "npu"), demands_of(target)
 
-
     @cache
     def integer(wide: frozenset[str] = frozenset()) -> LiteGraph:
         return quantize(lite, ranges, npu=on_npu, demands=demands, int16=wide)

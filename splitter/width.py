@@ -37,6 +37,9 @@ class Widening:
     left: float = 0.0
 
 
+NARROW = Widening()
+
+
 def find_tensors(
     asked: Sequence[str],
     graph: Graph,

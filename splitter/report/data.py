@@ -11,7 +11,7 @@ from splitter.plan import Plan, Support
 from splitter.rulefile import Target
 from splitter.tflite.types import LiteGraph
 from splitter.verify import Comparison
-from splitter.width import Widening
+from splitter.width import NARROW, Widening
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class ReportData:
 
     candidates:  the plans, the one carried out first.
     whole:       the integer graph that `parts` were carved from.
-    widening:    what takes 16 bits.
     pictures:    the validation images in the order they were run, uint8 [N, H, W, 3 or 1], if any.
     sizes:       width and height that each picture's boxes are in, [N, 2], with `pictures`.
     class_names: of the model, if known.
     notes:       for the reader, one sentence each (a name that was bound, a pass that did nothing).
+    widening:    what takes 16 bits.
     """
 
     manifest: Manifest
@@ -34,12 +34,12 @@ class ReportData:
     candidates: tuple[Plan, ...]
     whole: LiteGraph
     parts: tuple[Part, ...]
-    widening: Widening
     comparison: Comparison
     pictures: Array | None = None
     sizes: Array | None = None
     class_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    widening: Widening = NARROW
 
     @property
     def plan(self) -> Plan:

@@ -36,9 +36,11 @@ def width_facts(summary: Summary) -> Iterator[tuple[str, str]]:
         samples = words.counted(widening.samples, "calibration sample")
         yield "16 bits", f"no value: they would gain nothing outside the NPU ({samples})"
     elif comparison.wider:
-        yield "16 bits", str(comparison.wider)
+        gain, figure = 100 * comparison.wider.gain, comparison.wider.figure
+        runs = words.counted(comparison.wider.runs, "run")
+        yield "16 bits", f"none; outside the NPU they gain {gain:+.1f} points: {figure} ({runs})"
     elif comparison.untried:
-        yield "16 bits", comparison.untried
+        yield "16 bits", f"none; {comparison.untried}"
 
 
 def _widened(widening: Widening) -> str:

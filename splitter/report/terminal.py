@@ -64,7 +64,7 @@ def _blocks(summary: Summary, width: int) -> Iterator[RenderableType]:
     yield Text(summary.line, style=LEVEL_STYLE[summary.level])
     wider = summary.comparison.wider
     if wider and wider.helps:
-        yield Text(f"Better: {wider}", style="cyan")
+        yield Text(f"Better {wider}", style="cyan")
 
 
 def _parts(summary: Summary) -> Table:

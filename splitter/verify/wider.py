@@ -36,8 +36,8 @@ class Wider:
     def __str__(self) -> str:
         runs = f"{self.runs} run" + ("" if self.runs == 1 else "s")
         return (
-            f"{self.figure} {100 * self.then:.1f} % instead of {100 * self.now:.1f} % "
-            f"({100 * self.gain:+.1f} points) with 16 bits outside the NPU ({self.option}; {runs})"
+            f"with {self.option}: {self.figure} {100 * self.then:.1f} % instead of "
+            f"{100 * self.now:.1f} % ({100 * self.gain:+.1f} points, {runs})"
         )
 
 

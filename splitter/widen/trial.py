@@ -44,6 +44,6 @@ def prepare_trial(
     once = sum(macs(tail, op) for op in tail.operators)
     possible = min(runs, int(WORK / max(1, once)))
     if possible < min(FEWEST, runs):
-        return Trial(why="not tried, because what is outside the NPU is too large for that here")
+        return Trial(why="what they would gain was not tried, the part there is too large for it")
     wide = halves(requantize(everything), plan)[1]
     return Trial(wide, possible) if same_border(wide, tail) else NO_TRIAL

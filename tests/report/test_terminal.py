@@ -38,9 +38,9 @@ def test_it_fits_on_a_screen(summary: Summary) -> None:
 
 
 def test_a_gain_of_sixteen_bits_is_told(summary: Summary) -> None:
-    wider = Wider("--int16 auto", "mAP50-95", 0.80, 0.83)
+    wider = Wider("--int16 auto", "mAP50-95", 0.80, 0.83, 32)
     comparison = replace(summary.comparison, wider=wider)
     text = " ".join(to_text(replace(summary, comparison=comparison)).split())
-    assert "with --int16 auto: mAP50-95 83.0 % instead of 80.0 % (+3.0 points)" in text
+    assert "with --int16 auto: mAP50-95 83.0 % instead of 80.0 % (+3.0 points, 32 runs)" in text
     useless = replace(comparison, wider=replace(wider, then=0.80))
     assert "--int16" not in to_text(replace(summary, comparison=useless))
