@@ -28,6 +28,7 @@ from splitter.progress import Progress
 from splitter.quantize import calibrate, quantize, rearranged
 from splitter.quantize.authored import kept_scales
 from splitter.quantize.demands import demands_of
+from splitter.quantize.pieces import part_outputs
 from splitter.rehearse import runs, unpacked
 from splitter.report import ReportData, Summary, report_files, summarize, to_json, to_text
 from splitter.support import judge
@@ -89,13 +90,14 @@ def run(options: Options, progress: Progress) -> Result:
     batches = samples.calibration.batches(model.inputs)
     ranges = calibrate(lite, batches, threads=options.threads, progress=progress.step)
     progress.stage("quantize")
+    parted = part_outputs(lite, ranges, whole=options.int16)
     on_npu, demands = units_on(chosen, "npu"), demands_of(target)
 
     @cache
     def integer(wide: frozenset[str] = frozenset()) -> LiteGraph:
-        return quantize(lite, ranges, npu=on_npu, demands=demands, int16=wide)
+        return quantize(parted.graph, parted.ranges, npu=on_npu, demands=demands, int16=wide)
 
-    floats = rearranged(lite, ranges)
+    floats = rearranged(parted.graph, parted.ranges)
     named = find_tensors(options.int16, graph, floats, chosen, nodes=original.makers)
     widening = choose_widths(
         options.int16,
@@ -126,6 +128,7 @@ def run(options: Options, progress: Progress) -> Result:
         target=target,
         samples=samples.calibration,
         options=options,
+        joins=parted.joins,
     )
     files = {
         **artifacts.files([part.device for part in parts]),
@@ -168,7 +171,7 @@ def run(options: Options, progress: Progress) -> Result:
         pictures=samples.validation.images,
         sizes=samples.validation.sizes,
         class_names=class_names(samples),
-        notes=tuple(kept_scales(lite, whole)),
+        notes=(*kept_scales(lite, whole), *parted.notes()),
     )
     summary = summarize(data)
     write_bundle(options.out, {**files, **report_files(data, summary)})

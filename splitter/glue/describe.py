@@ -27,6 +27,7 @@ from splitter.glue.manifest import (
     FromConstant,
     FromInput,
     FromPart,
+    JoinedOutput,
     Manifest,
     ModelInput,
     ModelOutput,
@@ -42,6 +43,7 @@ from splitter.graph import Value
 from splitter.model import Model
 from splitter.options import Options
 from splitter.plan import Device
+from splitter.quantize.pieces import Join
 from splitter.rulefile import Target
 from splitter.tflite.types import LiteGraph, Tensor
 from splitter.versions import TOOL, package_versions, tool_version
@@ -84,12 +86,14 @@ def build_manifest(
     samples: Samples,
     options: Options,
     layouts: Mapping[str, str] | None = None,
+    joins: Mapping[str, Join] = {},
 ) -> Manifest:
     """The manifest of a bundle.
 
     whole:   the integer graph that the parts were carved from.
     model:   the ONNX model with static shapes: names, shapes and dtypes of its inputs and outputs.
     layouts: boundary tensor -> layout in words ("NHWC"), for those where it is known.
+    joins:   outputs of the model that are pieces in `whole`.
     """
     files = artifacts.files([part.device for part in parts])
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
@@ -114,7 +118,15 @@ def build_manifest(
         ),
         calibration=_calibration(samples),
         inputs=tuple(_input(value, whole) for value in model.inputs),
-        outputs=tuple(_output(value, whole, makers) for value in model.outputs),
+        outputs=tuple(
+            _output(piece, whole, makers)
+            for value in model.outputs
+            for piece in _pieces(value, whole, joins)
+        ),
+        joined=tuple(
+            JoinedOutput(name=name, axis=join.axis, pieces=join.pieces)
+            for name, join in joins.items()
+        ),
         parts=tuple(entries),
         unsplit=FileEntry(file=UNSPLIT_FILE, sha256=digests[UNSPLIT_FILE]),
         float_file=FileEntry(file=FLOAT_FILE, sha256=digests[FLOAT_FILE])
@@ -187,6 +199,14 @@ def _input(value: Value, whole: LiteGraph) -> ModelInput:
 
 def _unused(dtype: str) -> str:
     return {"float16": "float32", "float64": "float32", "int64": "int32"}.get(dtype, dtype)
+
+
+def _pieces(value: Value, whole: LiteGraph, joins: Mapping[str, Join]) -> tuple[Value, ...]:
+    """The values that leave the integer model for an output of the ONNX model."""
+    if value.name not in joins:
+        return (value,)
+    names = joins[value.name].pieces
+    return tuple(Value(name, whole.tensors[name].shape, value.dtype) for name in names)
 
 
 def _output(value: Value, whole: LiteGraph, makers: Mapping[str, int]) -> ModelOutput:

@@ -173,6 +173,14 @@ class ModelOutput(Carrier):
     origin: Origin = Field(validation_alias="from", serialization_alias="from")
 
 
+class JoinedOutput(Entry):
+    """A model output that is some of `outputs`, in order, joined along an axis as real values."""
+
+    name: str
+    axis: NonNegativeInt
+    pieces: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
 class FileEntry(Entry):
     file: File
     sha256: Sha256
@@ -229,6 +237,7 @@ class Manifest(Entry):
     dequantize: str = DEQUANTIZE
     inputs: tuple[ModelInput, ...]
     outputs: tuple[ModelOutput, ...]
+    joined: tuple[JoinedOutput, ...] = ()
     parts: tuple[PartEntry, ...]
     unsplit: FileEntry
     float_file: FileEntry | None = Field(validation_alias="float", serialization_alias="float")
@@ -314,8 +323,29 @@ def _contradictions(manifest: Manifest) -> Iterator[str]:
         for entry in part.inputs:
             yield from _origin(f"{place}.inputs {entry.name}", entry, entry.origin, inputs, made)
         made.append({entry.name: entry for entry in part.outputs})
+    yield from _joins(manifest)
     for output in manifest.outputs:
         yield from _origin(f"outputs {output.name}", output, output.origin, inputs, made)
+
+
+def _joins(manifest: Manifest) -> Iterator[str]:
+    """What is wrong with the outputs that are joined from others."""
+    known = {entry.name: entry for entry in manifest.outputs}
+    pieces = [name for joined in manifest.joined for name in joined.pieces]
+    yield from _repeats("joined", pieces)
+    yield from _repeats("outputs", [*known, *(joined.name for joined in manifest.joined)])
+    for joined in manifest.joined:
+        missing = [name for name in joined.pieces if name not in known]
+        if missing:
+            yield f"joined {joined.name}: there is no output {', '.join(missing)}"
+            continue
+        shapes = [list(known[name].shape) for name in joined.pieces]
+        if any(joined.axis >= len(shape) for shape in shapes):
+            yield f"joined {joined.name}: its pieces have no axis {joined.axis}"
+            continue
+        rest = {tuple(s[: joined.axis] + s[joined.axis + 1 :]) for s in shapes}
+        if len(rest) > 1:
+            yield f"joined {joined.name}: its pieces do not fit along axis {joined.axis}"
 
 
 def _origin(

@@ -69,6 +69,19 @@ class Port:
 
 
 @dataclass(frozen=True)
+class Join:
+    """A model output that is other outputs, in order, joined along an axis."""
+
+    name: str
+    axis: int
+    pieces: tuple[str, ...]
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any]) -> Join:
+        return cls(str(entry["name"]), int(entry["axis"]), tuple(map(str, entry["pieces"])))
+
+
+@dataclass(frozen=True)
 class Part:
     """One .tflite file. sources: where each input comes from, as in the manifest."""
 
@@ -115,6 +128,10 @@ class Bundle:
         self.random = bool(manifest["calibration"]["random"])
         self.inputs = {port.name: port for port in map(Port.read, manifest["inputs"])}
         self.outputs = {port.name: port for port in map(Port.read, manifest["outputs"])}
+        self.joins = tuple(map(Join.read, manifest.get("joined", ())))
+        unknown = {name for join in self.joins for name in join.pieces} - set(self.outputs)
+        if unknown:
+            raise ValueError(f"there is no output {', '.join(sorted(unknown))}")
         self.parts = tuple(self._part(i, entry) for i, entry in enumerate(manifest["parts"]))
         made: list[set[str]] = []
         for part in self.parts:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from splitter.glue.board.bundle import Bundle, Part, constant
+from splitter.glue.board.bundle import Bundle, Join, Part, constant
 from splitter.glue.board.engine import Engine, Settings, Step, converted_file
 from splitter.glue.board.isolate import IsolatedEngine
 from splitter.glue.board.messages import BadInput, GateFailed
@@ -62,7 +62,7 @@ class Runner:
             results.append(result if keep_raw else result._replace(raw={}))
         outputs = {
             name: _joined([result.outputs[name] for result in results])
-            for name in self.bundle.outputs
+            for name in results[0].outputs
         }
         raw = {key: np.stack([result.raw[key] for result in results]) for key in results[0].raw}
         return Result(outputs, raw, tuple(lap for result in results for lap in result.laps))
@@ -88,7 +88,8 @@ class Runner:
         run = time.perf_counter()
         ports = self.bundle.outputs
         raw = {name: _fetch(port.source, inputs, made) for name, port in ports.items()}
-        outputs = {n: dequantize(raw[n], port.tensor, port.dtype) for n, port in ports.items()}
+        real = {n: dequantize(raw[n], port.tensor, port.dtype) for n, port in ports.items()}
+        outputs = whole_outputs(real, self.bundle.joins)
         end = time.perf_counter()
         lap = Lap(quantized - begin, tuple(steps), end - run, end - begin)
         return Result(outputs, self._raw(inputs, made, raw), (lap,))
@@ -125,6 +126,20 @@ class Runner:
                     raw[f"boundary/{source['output']}"] = _fetch(source, inputs, made)
         raw.update({f"output/{name}": array for name, array in outputs.items()})
         return raw
+
+
+def whole_outputs(arrays: Mapping[str, Array], joins: Sequence[Join]) -> dict[str, Array]:
+    """The model's own outputs: each joined one in the place of its first piece."""
+    place = {join.pieces[0]: join for join in joins}
+    pieces = {name for join in joins for name in join.pieces}
+    whole: dict[str, Array] = {}
+    for name, array in arrays.items():
+        if name in place:
+            join = place[name]
+            whole[join.name] = np.concatenate([arrays[n] for n in join.pieces], join.axis)
+        elif name not in pieces:
+            whole[name] = array
+    return whole
 
 
 def _joined(arrays: Sequence[Array]) -> Array:
