@@ -100,7 +100,30 @@ def _identity(view: View) -> Value:
     return UNKNOWN if perm is None else perm == tuple(range(len(perm)))
 
 
+_SWAPS = {(1, 0, 2): "HW", (0, 2, 1): "WC", (2, 1, 0): "HC", (0, 1, 2): "none"}
+
+
+def _swap(view: View) -> Value:
+    """Which of H, W, C change places; "_flat" when the third axis has length 1."""
+    perm = moving_axes(view)
+    if perm is None:
+        return UNKNOWN
+    more = max(3 - len(perm), 0)
+    whole = (*range(more), *(axis + more for axis in perm))
+    lead = len(whole) - 3
+    if whole[:lead] != tuple(range(lead)):
+        return "other"
+    swap = _SWAPS.get(tuple(axis - lead for axis in whole[lead:]), "other")
+    _, height, width, _ = aligned(view.shape)
+    flat = (swap == "WC" and height == 1) or (swap == "HC" and width == 1)
+    return f"{swap}_flat" if flat else swap
+
+
 MOVED: Family = {
+    "swap": Fact(
+        _swap,
+        'which of H, W, C change places: none, HW, WC, HC ("_flat": the third is 1 long), other',
+    ),
     "identity": Fact(_identity, "no axis moves"),
     "within_plane": Fact(_moves_within, "only the last three axes move, all others are 1"),
     "outer_product": Fact(_outer_product, "the largest product of all dimensions but two"),

@@ -13,9 +13,10 @@ from math import prod
 
 from splitter.tflite import extents
 from splitter.tflite.fact import Fact, Family, Read, Value, option
-from splitter.tflite.parameters import QUANTIZATION, WEIGHT_SUM
+from splitter.tflite.parameters import QUANTIZATION
 from splitter.tflite.types import LiteGraph, Operator
 from splitter.tflite.view import UNKNOWN, View
+from splitter.tflite.windows import CONV, TRANSPOSED, WEIGHTED, WINDOW
 from splitter.tflite.work import macs, matmul_depth, moved_bytes, tensor_bytes
 
 __all__ = [
@@ -31,8 +32,8 @@ __all__ = [
 ]
 
 
-def _padded(value: int, step: int) -> int:
-    return -(-value // step) * step
+NARROW = ("int8", "uint8", "int16")
+"""Types that `quantize` gives with parameters always."""
 
 
 def _dtypes(view: View) -> Value:
@@ -52,6 +53,10 @@ COMMON: Family = {
     "input_rank": Fact(lambda v: len(v.shape), "rank of the first data input"),
     "output_rank": Fact(lambda v: len(v.out_shape), "rank of the output"),
     "batch": Fact(_batch, "first dimension of the first data input"),
+    "leading": Fact(
+        lambda v: max((extents.aligned(t.shape)[0] for t in v.data), default=1),
+        "product of a data input's dimensions before the last three",
+    ),
     "channels": Fact(lambda v: v.dim(-1), "last dimension of the first data input"),
     "elements": Fact(lambda v: prod(v.out_shape), "elements of the output"),
     "max_dimension": Fact(
@@ -60,109 +65,17 @@ COMMON: Family = {
     "data_constant": Fact(
         lambda v: any(t.data is not None for t in v.data), "a data input is a constant"
     ),
+    "parameters": Fact(
+        lambda v: all(t.quantization is not None or t.dtype in NARROW for t in v.activations),
+        "all data tensors have quantization parameters, or will have",
+    ),
+    "same_dtype": Fact(
+        lambda v: len({t.dtype for t in v.activations}) == 1, "inputs and outputs have one type"
+    ),
     "fused_activation": option("fused_activation_function", "NONE", "fused activation"),
     **QUANTIZATION,
 }
 
-
-def _effective_padding(view: View) -> Value:
-    """Whether the window reaches over the border, from shapes."""
-    if view.op.options.get("padding") != "SAME":
-        return False
-    for axis in (0, 1):
-        kernel = view.kernel(axis)
-        if isinstance(kernel, str) or len(view.shape) != 4:
-            return UNKNOWN
-        dilation = int(view.op.options.get(("dilation_h_factor", "dilation_w_factor")[axis], 1))
-        stride = int(view.op.options.get(("stride_h", "stride_w")[axis], 1))
-        reach = (view.out_shape[1 + axis] - 1) * stride + (kernel - 1) * dilation + 1
-        if reach > view.shape[1 + axis]:
-            return True
-    return False
-
-
-def _kernel_area(view: View) -> Value:
-    height, width = view.kernel(0), view.kernel(1)
-    return UNKNOWN if isinstance(height, str) or isinstance(width, str) else height * width
-
-
-def _groups(view: View) -> Value:
-    if view.weights is None or len(view.weights.shape) != 4 or not view.shape:
-        return UNKNOWN
-    return view.shape[-1] // max(view.weights.shape[-1], 1)
-
-
-def _kernel_volume(view: View) -> Value:
-    if view.weights is None or len(view.weights.shape) != 4:
-        return UNKNOWN
-    _, height, width, depth = view.weights.shape
-    depth = 1 if view.op.code == "DEPTHWISE_CONV_2D" else depth
-    return height * width * _padded(depth, 16)
-
-
-def _parameter(which: str, what: str) -> Read:
-    def read(view: View) -> Value:
-        tensor = view.weights if which == "weights" else view.bias
-        if tensor is None:
-            return True if what == "constant" else "none"
-        return tensor.data is not None if what == "constant" else tensor.dtype
-
-    return read
-
-
-def _bias_vector(view: View) -> Value:
-    bias = view.bias
-    return bias is None or bias.elements == max(bias.shape, default=1)
-
-
-WEIGHTED: Family = {
-    "weights_constant": Fact(_parameter("weights", "constant"), "weights are a constant"),
-    "weights_dtype": Fact(_parameter("weights", "dtype"), "type of the weights"),
-    "weights_rank": Fact(lambda v: len(v.weights.shape) if v.weights else 0, "rank of weights"),
-    **WEIGHT_SUM,
-    "bias_constant": Fact(_parameter("bias", "constant"), "bias is a constant or absent"),
-    "bias_dtype": Fact(_parameter("bias", "dtype"), 'type of the bias, "none" without one'),
-    "bias_vector": Fact(_bias_vector, "bias is [N] or [1,N], or absent"),
-    "output_channels": Fact(lambda v: v.out_shape[-1] if v.out_shape else UNKNOWN, "last dim out"),
-}
-
-WINDOW: Family = {
-    "kernel_h": Fact(lambda v: v.kernel(0), "kernel height"),
-    "kernel_w": Fact(lambda v: v.kernel(1), "kernel width"),
-    "stride_h": option("stride_h", 1, "stride along height"),
-    "stride_w": option("stride_w", 1, "stride along width"),
-    "padding": option("padding", "VALID", "padding scheme"),
-    "padded": Fact(_effective_padding, "the window reaches over the border"),
-    "kernel_area": Fact(_kernel_area, "kernel_h * kernel_w"),
-    "input_h": Fact(lambda v: v.dim(1), "input height"),
-    "input_w": Fact(lambda v: v.dim(2), "input width"),
-}
-
-CONV: Family = {
-    **WEIGHTED,
-    **WINDOW,
-    "dilation_h": option("dilation_h_factor", 1, "dilation along height"),
-    "dilation_w": option("dilation_w_factor", 1, "dilation along width"),
-    "groups": Fact(_groups, "input channels / channels of one kernel"),
-    "kernel_volume_16": Fact(_kernel_volume, "kernel_h * kernel_w * channels, padded to 16"),
-}
-
-
-def _stride_within_kernel(view: View) -> Value:
-    height, width = view.kernel(0), view.kernel(1)
-    if isinstance(height, str) or isinstance(width, str):
-        return UNKNOWN
-    options = view.op.options
-    return int(options.get("stride_h", 1)) <= height and int(options.get("stride_w", 1)) <= width
-
-
-TRANSPOSED: Family = {
-    **WEIGHTED,
-    **WINDOW,
-    "kernel_volume_16": CONV["kernel_volume_16"],
-    "stride_within_kernel": Fact(_stride_within_kernel, "no stride is larger than the kernel"),
-    **extents.UPSCALED,
-}
 
 MATMUL: Family = {
     "right_constant": Fact(lambda v: v.data[-1].data is not None, "the right side is a constant"),
@@ -184,6 +97,13 @@ def _broadcast(view: View) -> Value:
 BINARY: Family = {
     "broadcast": Fact(_broadcast, "none | one (an input has the output's size) | both"),
     "right_constant": Fact(lambda v: v.data[-1].data is not None, "the second input is a constant"),
+    "right_vector": Fact(
+        lambda v: v.data[-1].elements == max(v.data[-1].shape[-1:], default=1),
+        "all dimensions of the second input but the last are 1",
+    ),
+    "input_full": Fact(
+        lambda v: any(t.shape == v.out_shape for t in v.data), "an input has the output's shape"
+    ),
 }
 
 
@@ -244,6 +164,11 @@ def _pads_channels(view: View) -> Value:
     return UNKNOWN if pads is None else any(pads[-2:])
 
 
+def _pads_leading(view: View) -> Value:
+    pads = view.constant(1)
+    return UNKNOWN if pads is None else any(pads[: max(len(pads) - 6, 0)])
+
+
 def _unit_step(view: View) -> Value:
     steps = view.constant(3)
     return UNKNOWN if steps is None else all(step == 1 for step in steps)
@@ -265,6 +190,7 @@ TRANSPOSE: Family = {
 PAD: Family = {
     "parameters_constant": _CONSTANT,
     "pads_channels": Fact(_pads_channels, "the last axis is padded"),
+    "pads_leading": Fact(_pads_leading, "an axis before the last three is padded"),
 }
 SLICE: Family = {"parameters_constant": _CONSTANT}
 STRIDED_SLICE: Family = {

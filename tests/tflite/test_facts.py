@@ -19,7 +19,7 @@ def read(code: str, **want: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("code", [*BUILDERS, "LOGISTIC", "CUSTOM:NeutronGraph"])
 def test_every_fact_of_a_float_operator_can_be_read_but_quantization(code: str) -> None:
-    assert set(read(code)) == set(family(code)) - LATER
+    assert set(read(code, dtypes="float32")) == set(family(code)) - LATER
     assert set(COMMON) <= set(family(code))
 
 
@@ -88,7 +88,7 @@ def test_indices_and_parameters_are_told_apart_from_data() -> None:
         ("DEPTHWISE_CONV_2D", {"channels": 6, "kernel_h": 3}, 18),
         ("FULLY_CONNECTED", {"channels": 10, "output_channels": 4}, 40),
         ("BATCH_MATMUL", {"channels": 10, "columns": 4}, 16 * 40),
-        ("TRANSPOSE_CONV", {"kernel_h": 2, "kernel_w": 2, "output_channels": 5}, 16 * 4 * 5 // 4),
+        ("TRANSPOSE_CONV", {"kernel_h": 2, "kernel_w": 2, "output_channels": 5}, 16 * 4 * 5),
         ("ADD", {}, 0),
         ("AVERAGE_POOL_2D", {"kernel_h": 4}, 0),
     ],

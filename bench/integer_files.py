@@ -1,0 +1,56 @@
+"""One graph of the corpus as an integer TFLite file for a target, by the tool's own stages.
+
+Every unit that fits the NPU is written by its NPU lowering, wherever a plan would put it: what a
+vendor's compiler that cuts freely would be given. Few samples: ranges matter little here.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.corpus.cases import Case, bindings, records
+from bench.corpus.measure import axis_names, restored
+from bench.corpus.samples import invented
+from splitter.equalize import equalize
+from splitter.graph import Value
+from splitter.layout import layout
+from splitter.lower import lower
+from splitter.model import load
+from splitter.normalize import normalize
+from splitter.quantize import calibrate, quantize
+from splitter.quantize.demands import demands_of
+from splitter.rulefile import Target
+from splitter.support import judge
+from splitter.tflite.types import LiteGraph
+
+
+@dataclass(frozen=True)
+class IntegerFile:
+    """The graph in integers, and the units on the NPU."""
+
+    graph: LiteGraph
+    npu: frozenset[str]
+
+
+def integer_file(case: Case, target: Target, *, trust: str = "inferred") -> IntegerFile:
+    """Raises SplitterError where the tool refuses the graph."""
+    stored = records(case)
+    with tempfile.TemporaryDirectory(prefix="agreement-") as folder:
+        model = load(restored(case, Path(folder)))
+    shapes = bindings(case, model.inputs, axis_names(model), stored)
+    canonical = normalize(model, shapes=shapes)
+    graph = equalize(layout(canonical))
+    support = judge(graph, target, trust=trust)
+    npu = frozenset(name for name, verdict in support.npu.items() if verdict.fits)
+    lowerings = {
+        name: (support.npu if name in npu else support.cpu)[name].lowering
+        for name in (unit.name for unit in graph.units)
+    }
+    lite = lower(graph, lowerings)
+    static = [Value(v.name, shapes.get(v.name, v.shape), v.dtype) for v in model.inputs]
+    samples = [stored[0].inputs] if stored else invented(static, 1)
+    ranges = calibrate(lite, samples, threads=1)
+    whole = quantize(lite, ranges, npu=npu, demands=demands_of(target))
+    return IntegerFile(whole, npu)
