@@ -27,6 +27,7 @@ from splitter.plan import Plan
 from splitter.progress import Progress
 from splitter.quantize import calibrate, quantize, rearranged
 from splitter.quantize.authored import kept_scales
+from splitter.quantize.choice import CANDIDATES, pick_clip
 from splitter.quantize.demands import demands_of
 from splitter.quantize.pieces import part_outputs
 from splitter.rehearse import runs, unpacked
@@ -94,8 +95,17 @@ def run(options: Options, progress: Progress) -> Result:
     on_npu, demands = units_on(chosen, "npu"), demands_of(target)
 
     @cache
-    def integer(wide: frozenset[str] = frozenset()) -> LiteGraph:
-        return quantize(parted.graph, parted.ranges, npu=on_npu, demands=demands, int16=wide)
+    def integer(wide: frozenset[str] = frozenset(), clip: str = "") -> LiteGraph:
+        return quantize(
+            parted.graph,
+            parted.ranges,
+            npu=on_npu,
+            demands=demands,
+            int16=wide,
+            clip=CANDIDATES[clip or clipped],
+        )
+
+    clipped = pick_clip(parted.graph, batches, lambda clip: integer(clip=clip))
 
     floats = rearranged(parted.graph, parted.ranges)
     named = find_tensors(options.int16, graph, floats, chosen, nodes=original.makers)

@@ -33,10 +33,11 @@ def _through_table(draft: Draft, node: Node) -> None:
             return
         table = np.take(table, range(start, stop), axis=at if at < axis else at - len(index) + 1)
     out, known = node.outputs[0], draft.types[node.outputs[0]]
+    shape = draft.shape(out)
     first = np.take(table, [0], axis=axis)
-    if known.shape is not None and np.array_equal(table, np.broadcast_to(first, table.shape)):
+    if shape is not None and np.array_equal(table, np.broadcast_to(first, table.shape)):
         rows = first.reshape(*table.shape[:axis], *(1 for _ in index), *table.shape[axis + 1 :])
-        draft.make_constant(node, {out: np.broadcast_to(rows, known.shape).copy()})
+        draft.make_constant(node, {out: np.broadcast_to(rows, shape).copy()})
         return
     draft.remove(node)
     constant = draft.constant_of(np.ascontiguousarray(table), f"{gather.name}/columns")

@@ -14,16 +14,14 @@ Function = Callable[[Array], Array]
 Clip = Callable[[Range, bool, "Function | None"], tuple[float, float]]
 """(range, whether the scale will be symmetric, what the one reader computes) -> bounds to cover."""
 
-SHRINK = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.5, 0.4, 0.3, 0.2)
+SHRINK = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
+BEHIND = (*SHRINK, 0.65, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+"""Parts of a range that may be kept; much less of one whose ends a function flattens."""
 BINS = 1024
 CORRELATED = 16.0
-RARE = 0.5
-"""How often each extreme counts that the kept values missed: it was seen, if only once."""
 
 
-def min_max(
-    entry: Range, symmetric: bool, function: Function | None = None
-) -> tuple[float, float]:
+def min_max(entry: Range, symmetric: bool, function: Function | None = None) -> tuple[float, float]:
     """The extremes seen."""
     return entry.low, entry.high
 
@@ -41,14 +39,14 @@ def least_squares(
     if low == high or not entry.values.size:
         return low, high
     counts, borders = np.histogram(entry.values, BINS, range=(low, high))
-    counts = np.maximum(counts, np.where(np.isin(np.arange(BINS), (0, BINS - 1)), RARE, 0.0))
     filled = counts > 0
     centers = ((borders[1:] + borders[:-1]) / 2)[filled]
     counts, total = counts[filled], float(counts.sum())
     goal = centers if function is None else function(centers)
     best = (np.inf, low, high)
-    for a in SHRINK if low < 0 and not symmetric and not entry.masked else (1.0,):
-        for b in SHRINK if high > 0 or symmetric else (1.0,):
+    shrink = SHRINK if function is None else BEHIND
+    for a in shrink if low < 0 and not symmetric and not entry.masked else (1.0,):
+        for b in shrink if high > 0 or symmetric else (1.0,):
             bounds = (low * b, high * b) if symmetric else (low * a, high * b)
             q = affine(*bounds, bits=8, symmetric=symmetric)
             real = (quantize_values(centers, q, 8) - q.zero_point[0]) * q.scale[0]
