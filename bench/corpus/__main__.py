@@ -95,6 +95,8 @@ def line_of(row: dict[str, Any]) -> str:
         return f"{head} {row['reason'][:200]}"
     floats = max(row["float_error"].values(), default=float("nan"))
     text = f"{head} float {floats:.1e}"
+    if more := max(row.get("float_more", {}).values(), default=0.0):
+        text += f" ({more:.1e})"
     if row["reason"]:
         first = " ".join(row["reason"].split())[:300]
         return f"{text}  at {row['stage']}: {first}"

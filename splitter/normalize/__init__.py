@@ -27,6 +27,7 @@ from splitter.normalize.fold import fold_constants, require_static
 from splitter.normalize.functions import inline_functions
 from splitter.normalize.gemm import split_gemm
 from splitter.normalize.group_norm import fuse_group_norm
+from splitter.normalize.moments import write_moments
 from splitter.normalize.nan_guards import drop_nan_guards
 from splitter.normalize.noops import remove_noops
 from splitter.normalize.norm_affine import fold_norm_affine
@@ -38,6 +39,7 @@ from splitter.normalize.reshapes import move_reshapes
 from splitter.normalize.scale_weights import scale_weights
 from splitter.normalize.selection import gather_rows
 from splitter.normalize.slices import push_slices, slice_gathers
+from splitter.normalize.softmax import fuse_softmax
 from splitter.normalize.standard import standardize
 from splitter.normalize.tables import slice_tables
 
@@ -66,7 +68,9 @@ PASSES: tuple[Pass, ...] = (
     Pass(remove_noops, "fewer patterns for the fusions; all changes of shape are Reshape"),
     Pass(drop_nan_guards, "a mask is still a constant beside its Softmax"),
     Pass(simplify_arithmetic, "fusions see Mul and Add only, where Div, Sub and Pow were"),
+    Pass(write_moments, "needs Mul by the inverse, where a division by the count was"),
     Pass(dedupe, "a value computed twice hides that a pattern has one source"),
+    Pass(fuse_softmax, "needs the axes that write_moments keeps"),
     Pass(fuse_activations, "before constants are merged into what stands around a Gelu"),
     Pass(
         fuse_norms,
