@@ -3,7 +3,8 @@
 Decides how the file is laid out: constants 16-byte aligned and each distinct content once, operator
 codes in order of first use with the version each needs, one signature "serving_default" that names
 inputs and outputs by their tensors. The same graph gives the same bytes. Leaves options to
-`options`, versions to `versions`; changes nothing of the graph. Source: schema.fbs of LiteRT.
+`options`, versions to `versions`; changes nothing of the graph but what `in_place` must, lest the
+runtime computes another one. Source: schema.fbs of LiteRT.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ai_edge_litert import schema_py_generated as schema
 
 from splitter.diagnostics import SplitterError
 from splitter.tflite.check import check, state
+from splitter.tflite.in_place import keep_readable
 from splitter.tflite.options import (
     CUSTOM_OPTIONS,
     INTERMEDIATES,
@@ -51,6 +53,7 @@ def write(graph: LiteGraph, *, description: str = "") -> bytes:
     """
     check(graph)
     _check_size(graph)
+    graph = keep_readable(graph)
     pool = _Pool(graph.tensors.values())
     builder = flatbuffers.Builder(_estimate(graph, pool))
     buffers = _buffers(builder, pool)
