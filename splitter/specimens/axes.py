@@ -11,7 +11,7 @@ def reduce(bench: Bench) -> LiteGraph:
     axes = _axes(bench, rank)
     shape = list(((1,) * rank + (2, 2, 16))[-rank:])
     if rank == 4:
-        shape[0] = bench.number("leading", bench.number("batch", 1))
+        shape[0] = bench.lead
     shape[-1] = bench.number("channels", 16)
     if "max_dimension" in bench.want or "largest_reduced" in bench.want:
         shape[axes[0]] = bench.number("max_dimension", bench.number("largest_reduced", 2))
@@ -42,10 +42,10 @@ def _axes(bench: Bench, rank: int) -> list[int]:
 
 
 def arg(bench: Bench) -> LiteGraph:
-    shape = (1, 2, 2, bench.number("channels", 16))
+    shape = (bench.lead, 2, 2, bench.number("channels", 16))
     last = bench.flag("last_axis", True)
     axis = bench.parameter("axis", 3 if last else 1, constant=bench.flag("axes_constant", True))
-    out = shape[:3] if last else (1, 2, shape[3])
+    out = shape[:3] if last else (shape[0], 2, shape[3])
     kept = bench.dtype
     result = kept if kept in ("int32", "int64") else "int32"
     bench.dtype = "int8" if kept in ("int32", "int64") else kept

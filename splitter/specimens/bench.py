@@ -41,7 +41,8 @@ class Bench:
     def __init__(self, code: str, want: Want) -> None:
         self.code = code
         self.want = want
-        self.dtype = str(want.get("dtypes", "int8"))
+        unscaled = "int8" if want.get("parameters", True) else "int32"
+        self.dtype = str(want.get("dtypes", unscaled))
         self.tensors: dict[str, Tensor] = {}
 
     def get(self, fact: str, default: Any) -> Any:
@@ -52,6 +53,11 @@ class Bench:
 
     def flag(self, fact: str, default: bool) -> bool:
         return bool(self.want.get(fact, default))
+
+    @property
+    def lead(self) -> int:
+        """Length of the first of four axes."""
+        return self.number("leading", self.number("batch", 1))
 
     def data(self, name: str, shape: Shape, *, constant: bool = False, dtype: str = "") -> str:
         """A data input of the wanted type, constant where asked for."""

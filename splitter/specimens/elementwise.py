@@ -13,16 +13,17 @@ def _full(bench: Bench, rank: int) -> Shape:
     channels = bench.number("channels", 16)
     if "max_dimension" in bench.want:
         channels = bench.number("max_dimension", 16)
-    lead = bench.number("leading", bench.number("batch", 1))
+    lead = bench.lead
     shape = (*(1,) * max(rank - 4, 0), lead, 2, 2, channels)
-    return shape[-rank:]
+    return shape[-rank:] if rank else ()
 
 
 def binary(bench: Bench) -> LiteGraph:
     kind = bench.get("broadcast", "none" if bench.flag("input_full", True) else "both")
-    rank = bench.number("input_rank", bench.number("rank", 4))
+    rank = bench.number("input_rank", bench.number("output_rank", bench.number("rank", 4)))
     full = _full(bench, rank)
-    one, flat = (*full[:-2], 1, full[-1]), (*full[:-1], 1)
+    one = (*full[:-2], 1, full[-1]) if rank > 1 else full
+    flat = (*full[:-1], 1) if rank else full
     left, right = {"none": (full, full), "one": (full, one), "both": (flat, one)}[kind]
     if bench.code == "PRELU" and "broadcast" not in bench.want and bench.flag("right_vector", True):
         right = (*(1,) * (rank - 1), full[-1])

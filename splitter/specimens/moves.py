@@ -15,7 +15,7 @@ def resize(bench: Bench) -> LiteGraph:
         factors[1] = 2 * factors[0]
     side = 1 if trivial else 5 if aligned else 4
     outs = [round((side - 1) * f + 1) if aligned and side > 1 else round(side * f) for f in factors]
-    lead = (1,) * (rank - 4) + ((bench.number("batch", 1),) if rank > 3 else ())
+    lead = (1,) * (rank - 4) + ((bench.lead,) if rank > 3 else ())
     x = bench.data("x", (*lead, side, side, channels))
     return bench.finish(
         (x, bench.parameter("size", outs)),
@@ -37,7 +37,7 @@ def transpose(bench: Bench) -> LiteGraph:
 
 def _order(bench: Bench) -> tuple[list[int], Shape]:
     """Permutation and shape."""
-    batch = bench.number("leading", bench.number("batch", 1))
+    batch = bench.lead
     if "outer_product" in bench.want:
         count = bench.number("outer_product", 4)
         most = divisor(count, int(count**0.5))
@@ -63,11 +63,8 @@ def _order(bench: Bench) -> tuple[list[int], Shape]:
         order[0], order[1] = 1, 0
         return order, (2, 3, *shape[2:])
     if not bench.flag("identity", False):
-        order[-3:] = (
-            order[-2:] + order[-3:-2]
-            if bench.dtype != "int32"
-            else ([order[-2], order[-3], order[-1]])
-        )
+        at = max(rank - 3, 0)
+        order[at], order[at + 1] = order[at + 1], order[at]
     return order, tuple(shape)
 
 
@@ -75,12 +72,13 @@ def pad(bench: Bench) -> LiteGraph:
     last, first = (
         1 if bench.flag(fact, False) else 0 for fact in ("pads_channels", "pads_leading")
     )
-    table = [[first, 0], [1, 1], [1, 1], [0, last]]
+    rank = bench.number("input_rank", 4)
+    table = [[first, 0], [1, 1], [1, 1], [0, last]][-rank:]
     pads = bench.parameter("pads", table, constant=bench.flag("parameters_constant", True))
-    inputs = [bench.data("x", (1, 4, 4, 16)), pads]
+    inputs = [bench.data("x", (bench.lead, 4, 4, 16)[-rank:]), pads]
     if bench.code == "PADV2":
         inputs.append(bench.data("z", (), constant=True))
-    shape = (1 + first, 6, 6, 16 + last)
+    shape = (bench.lead + first, 6, 6, 16 + last)[-rank:]
     if bench.code == "MIRROR_PAD":
         return bench.finish(tuple(inputs), shape, mode="REFLECT")
     return bench.finish(tuple(inputs), shape)
@@ -88,7 +86,7 @@ def pad(bench: Bench) -> LiteGraph:
 
 def slice_(bench: Bench) -> LiteGraph:
     constant = bench.flag("parameters_constant", True)
-    lead = bench.number("leading", 1)
+    lead = bench.lead
     begin = bench.parameter("begin", (0, 0, 0, 0), constant=constant)
     size = bench.parameter("size", (lead, 2, 4, 16), constant=constant)
     return bench.finish((bench.data("x", (lead, 4, 4, 16)), begin, size), (lead, 2, 4, 16))
@@ -122,9 +120,12 @@ def strided_slice(bench: Bench) -> LiteGraph:
 def concatenation(bench: Bench) -> LiteGraph:
     names = ("x", "z", *(f"x{i}" for i in range(100)))[: bench.number("inputs", 2)]
     rank, axis = bench.number("rank", 4), bench.number("axis", 3)
-    shape = [*(1,) * (rank - 4), bench.number("leading", 1), 4, 4, 16][-rank:]
+    shape = [*(1,) * (rank - 4), bench.lead, 4, 4, 16][-rank:]
     axis = min(axis, rank - 1)
-    inputs = tuple(bench.data(name, tuple(shape)) for name in names)
+    constant = bench.flag("data_constant", False)
+    inputs = tuple(
+        bench.data(name, tuple(shape), constant=constant and name == "z") for name in names
+    )
     shape[axis] *= len(inputs)
     fused = str(bench.get("fused_activation", "NONE"))
     return bench.finish(inputs, tuple(shape), axis=axis, fused_activation_function=fused)
@@ -132,7 +133,7 @@ def concatenation(bench: Bench) -> LiteGraph:
 
 def pack(bench: Bench) -> LiteGraph:
     axis = bench.number("axis", 1)
-    shape = [4, 4, 16]
+    shape = [*(bench.lead,) * (bench.lead > 1), 4, 4, 16]
     inputs = tuple(bench.data(name, tuple(shape)) for name in ("x", "z"))
     shape.insert(axis, 2)
     return bench.finish(inputs, tuple(shape), axis=axis, values_count=2)
@@ -158,7 +159,8 @@ def squeeze(bench: Bench) -> LiteGraph:
 def expand_dims(bench: Bench) -> LiteGraph:
     constant = bench.flag("parameters_constant", True)
     axis = bench.parameter("axis", 0, constant=constant)
-    return bench.finish((bench.data("x", (4, 16)), axis), (1, 4, 16))
+    shape = (bench.lead, 2, 4, 16) if bench.lead > 1 else (4, 16)
+    return bench.finish((bench.data("x", shape), axis), (1, *shape))
 
 
 def split(bench: Bench) -> LiteGraph:

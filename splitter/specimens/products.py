@@ -50,7 +50,7 @@ def _window(bench: Bench) -> tuple[Shape, Shape, str]:
     kernel, strides, dilations = _sides(bench), _strides(bench), _dilations(bench)
     outs = bench.number("output_h", 1), bench.number("output_w", 1)
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    if bench.flag("padded", False):
+    if bench.flag("padded", False) or bench.get("padding", "VALID") == "SAME":
         inner = [(out - 1) * s + 1 for out, s in zip(outs, strides, strict=True)]
         return tuple(inner), outs, "SAME"
     inner = [(out - 1) * s + r for out, s, r in zip(outs, strides, reach, strict=True)]
@@ -83,7 +83,7 @@ def _bias(bench: Bench, out: int) -> str:
 def convolution(bench: Bench) -> LiteGraph:
     inner, outs, padding = _window(bench)
     kernel, dilations = _sides(bench), _dilations(bench)
-    batch, groups = bench.number("batch", 1), bench.number("groups", 1)
+    batch, groups = bench.lead, bench.number("groups", 1)
     depth = _depth(bench)
     out = bench.number("output_channels", 1 if "weight_sum" in bench.want else 16)
     shape: Shape = (out, *kernel, depth)
@@ -107,7 +107,7 @@ def convolution(bench: Bench) -> LiteGraph:
 
 def transpose_convolution(bench: Bench) -> LiteGraph:
     kernel, strides = _sides(bench), _strides(bench)
-    depth, batch = _depth(bench), bench.number("batch", 1)
+    depth, batch = _depth(bench), bench.lead
     out = bench.number("output_channels", 1 if "weight_sum" in bench.want else 16)
     flat = str(bench.get("strides", "")).endswith("_flat")
     inner = [2 if "strides" in bench.want and not (flat and s == 1) else 1 for s in strides]
@@ -158,7 +158,7 @@ def batch_matmul(bench: Bench) -> LiteGraph:
 def pool(bench: Bench) -> LiteGraph:
     inner, outs, padding = _window(bench)
     kernel = _sides(bench)
-    batch, channels = bench.number("batch", 1), bench.number("channels", 16)
+    batch, channels = bench.lead, bench.number("channels", 16)
     x = bench.data("x", (batch, *inner, channels))
     return bench.finish(
         (x,),
