@@ -35,8 +35,10 @@ def _axes(draft: Draft, node: Node) -> tuple[int, ...] | None:
 
 def _mean_of_sum(draft: Draft, node: Node) -> None:
     """ReduceSum(x) * (1 / count) -> ReduceMean(x)."""
+    if node.op != "ReduceSum":
+        return
     axes, shape = _axes(draft, node), draft.shape(node.inputs[0])
-    if node.op != "ReduceSum" or axes is None or shape is None:
+    if axes is None or shape is None:
         return
     product = draft.only_user(node.outputs[0])
     if product is None or product.op != "Mul":
@@ -55,8 +57,10 @@ def _mean_of_sum(draft: Draft, node: Node) -> None:
 
 def _keep_axes(draft: Draft, node: Node) -> None:
     """A reduction without its axes, and the Reshape that puts them back."""
+    if node.op not in REDUCTIONS or node.attrs.get("keepdims", 1):
+        return
     axes, shape = _axes(draft, node), draft.shape(node.inputs[0])
-    if node.op not in REDUCTIONS or node.attrs.get("keepdims", 1) or axes is None or shape is None:
+    if axes is None or shape is None:
         return
     reshape = draft.only_user(node.outputs[0])
     kept = tuple(1 if axis in axes else length for axis, length in enumerate(shape))

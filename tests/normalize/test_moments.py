@@ -95,3 +95,12 @@ def test_a_shift_that_differs_along_the_axis_stays() -> None:
     after = normalize(as_model(before)).proto
     assert ops(after)["Softmax"] == 1 and ops(after).get("Add", 0) + ops(after).get("Sub", 0) == 1
     assert same(before, after)
+
+
+def test_a_constant_of_infinities_is_no_list_of_axes() -> None:
+    model = model_of("""g (float[2,3] x, bool[2,3] hidden) => (float[2,3] y) {
+      low = Constant<value = float[1] {-inf}>()
+      masked = Where(hidden, low, x)
+      y = Softmax<axis = -1>(masked)
+    }""")
+    assert ops(normalize(as_model(model)).proto) == {"Where": 1, "Softmax": 1}
