@@ -94,4 +94,4 @@ def to_real(values: Array, tensor: Tensor) -> Array:
     """What the tensor's integers stand for."""
     q = tensor.quantization
     real = values.astype(np.float64)
-    return real if q is None else np.asarray((real - q.zero_point[0]) * q.scale[0])
+    return np.asarray(real if q is None else (real - q.zero_point[0]) * q.scale[0])
