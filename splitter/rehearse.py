@@ -17,7 +17,7 @@ from pathlib import Path
 from splitter.glue.board.bundle import Bundle, Tensor
 from splitter.glue.board.engine import Settings
 from splitter.glue.board.numbers import dequantize
-from splitter.glue.board.runner import Runner
+from splitter.glue.board.runner import Runner, whole_outputs
 from splitter.glue.bundle import write_bundle
 from splitter.graph import Array, Value
 from splitter.model import Model
@@ -98,7 +98,7 @@ def runs(
                 made.result().outputs,
                 as_declared(other.result(), outputs),
                 as_declared(third.result(), outputs) if third else None,
-                wider=as_declared({**integer, **fourth.result()}, outputs) if fourth else None,
+                wider=joined(parts.bundle, raw, fourth.result()) if fourth else None,
                 tie=tie,
             )
 
@@ -142,6 +142,17 @@ class Rankings:
             axis = next((a.i for a in node.attribute if a.name == "axis"), -1)
             indices = node.output[1]
             yield Ranking(reference[node.input[0]], reference[indices], candidate[indices], axis)
+
+
+def joined(bundle: Bundle, raw: Arrays, made: Arrays) -> dict[str, Array]:
+    """The model's outputs from what a tail made, the others from the raw values of the parts."""
+    real = {
+        name: made[name].astype(port.dtype)
+        if name in made
+        else dequantize(raw[name], port.tensor, port.dtype)
+        for name, port in bundle.outputs.items()
+    }
+    return whole_outputs(real, bundle.joins)
 
 
 class FloatModel:

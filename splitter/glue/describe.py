@@ -35,6 +35,7 @@ from splitter.glue.manifest import (
     PartEntry,
     PartInput,
     PartOutput,
+    PrecisionEntry,
     SourceEntry,
     TargetEntry,
     ToolEntry,
@@ -44,6 +45,7 @@ from splitter.model import Model
 from splitter.options import Options
 from splitter.plan import Device
 from splitter.quantize.pieces import Join
+from splitter.quantize.precision import precision
 from splitter.rulefile import Target
 from splitter.tflite.types import LiteGraph, Tensor
 from splitter.versions import TOOL, package_versions, tool_version
@@ -117,6 +119,7 @@ def build_manifest(
             sha256=target.sha256,
         ),
         calibration=_calibration(samples),
+        precision=_precision(whole),
         inputs=tuple(_input(value, whole) for value in model.inputs),
         outputs=tuple(
             _output(piece, whole, makers)
@@ -153,6 +156,18 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(inner) for inner in value]
     return value
+
+
+def _precision(whole: LiteGraph) -> PrecisionEntry:
+    found = precision(whole)
+    names: dict[int, list[str]] = {}
+    for name, bits in found.bits.items():
+        names.setdefault(bits, []).append(name)
+    return PrecisionEntry(
+        average_bits=round(found.average, 4),
+        values={str(bits): tuple(names[bits]) for bits in sorted(names)},
+        int16_operators=found.wide,
+    )
 
 
 def _calibration(samples: Samples) -> CalibrationEntry:

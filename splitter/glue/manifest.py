@@ -223,6 +223,18 @@ class CalibrationEntry(Entry):
         return self
 
 
+class PrecisionEntry(Entry):
+    """Widths in unsplit.tflite.
+
+    average_bits: of an activation value, all elements counted. values: names of the tensors by bits
+    of an element (indices have 32). int16_operators: what a runtime must have in 16 bits.
+    """
+
+    average_bits: float
+    values: dict[str, tuple[str, ...]]
+    int16_operators: tuple[str, ...] = ()
+
+
 class Manifest(Entry):
     """Everything that the glue needs, and where it all came from."""
 
@@ -233,6 +245,7 @@ class Manifest(Entry):
     options: dict[str, JsonValue]
     target: TargetEntry
     calibration: CalibrationEntry
+    precision: PrecisionEntry
     quantize: str = QUANTIZE
     dequantize: str = DEQUANTIZE
     inputs: tuple[ModelInput, ...]

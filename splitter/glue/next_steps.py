@@ -16,6 +16,7 @@ import jinja2
 import numpy as np
 
 from splitter.glue.manifest import Carrier, Manifest, PartEntry
+from splitter.quantize.kernels import YOUNG16
 from splitter.rulefile import Target
 
 CONVERTED = "converted"
@@ -38,6 +39,8 @@ def next_steps(manifest: Manifest, target: Target) -> str:
         npu=npu,
         npu_flags=_flags(target) if npu else "",
         lines=[line for line in target.sdk if line.tool == target.version] or list(target.sdk),
+        int16=manifest.precision.int16_operators,
+        young=sorted(YOUNG16.intersection(manifest.precision.int16_operators)),
         inputs=[
             {"name": _inline(i.name), "dtype": i.dtype, "shape": list(i.shape)}
             for i in manifest.inputs

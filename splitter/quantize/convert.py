@@ -1,7 +1,8 @@
 """Writes the integer graph from chosen parameters: types, weights, biases, scale changes, tables.
 
 Operators keep their unit. A scale change is MUL by 1 on the NPU, where a stand-alone QUANTIZE
-stays on the CPU (field report, facts of imx95), and QUANTIZE elsewhere.
+stays on the CPU (field report, facts of imx95), QUANTIZE elsewhere, and a table from 8 to 16 bits,
+for which tflite_runtime 2.14 has no QUANTIZE.
 """
 
 from __future__ import annotations
@@ -139,6 +140,10 @@ class Writer:
             one = self._add(quantize_constant(f"{name}/one", np.ones(()), 8, None))
             options = {"fused_activation_function": "NONE"}
             self.operators.append(Operator("MUL", (name, one), (result,), options, unit))
+        elif bits == 16 and source.dtype == "int8":
+            assert source.quantization is not None
+            steps = lookup.table(lambda x: x, source.quantization, 8, target, 16)
+            self._gather(steps, source, self.tensors[result], unit)
         else:
             self.operators.append(Operator("QUANTIZE", (name,), (result,), {}, unit))
         return result
@@ -170,7 +175,17 @@ class Writer:
             else:
                 inputs.append(self._constant(op, position, tied))
         outputs = tuple(self._variable(name) for name in op.outputs)
-        self.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
+        made = replace(op, inputs=tuple(inputs), outputs=outputs)
+        self.operators.append(self._repeated(made) if op.code == "TILE" else made)
+
+    def _repeated(self, op: Operator) -> Operator:
+        """TILE of 16 bits along axes of length 1, as the BROADCAST_TO that older runtimes have."""
+        x, y = self.tensors[op.inputs[0]], self.tensors[op.outputs[0]]
+        lengths = zip(x.shape, y.shape, strict=True)
+        if x.dtype != "int16" or any(one not in (1, other) for one, other in lengths):
+            return op
+        shape = Tensor(f"{y.name}/shape", (len(y.shape),), "int32", np.array(y.shape, np.int32))
+        return Operator("BROADCAST_TO", (x.name, self._add(shape)), op.outputs, {}, op.unit)
 
     def _weighted(self, index: int, op: Operator) -> None:
         """FULLY_CONNECTED and convolutions: per-channel weights, bias in 32 or 64 bits."""
@@ -291,15 +306,15 @@ class Writer:
             entries = lookup.table(
                 function, source.quantization, bits, target.quantization, int(target.dtype[3:])
             )
-        values = self._add(
-            Tensor(f"{op.outputs[0]}/table", entries.shape, target.dtype, entries,
-                   target.quantization)
-        )
-        position_tensor = self.table_index(source, op.unit)
-        self.operators.append(
-            Operator("GATHER", (values, position_tensor), op.outputs,
-                     {"axis": 0, "batch_dims": 0}, op.unit)
-        )
+        self._gather(entries, source, target, op.unit)
+
+    def _gather(self, entries: Array, source: Tensor, target: Tensor, unit: str) -> None:
+        """Write target: the entry for each of the source's integers."""
+        q = target.quantization
+        values = self._add(Tensor(f"{target.name}/table", entries.shape, target.dtype, entries, q))
+        index = self.table_index(source, unit)
+        options = {"axis": 0, "batch_dims": 0}
+        self.operators.append(Operator("GATHER", (values, index), (target.name,), options, unit))
 
     def table_index(self, source: Tensor, unit: str) -> str:
         """The 32-bit position in a table for every integer of the source."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from splitter.tflite.types import LiteGraph
+from splitter.tflite.types import LiteGraph, Operator
 
 WIDTHS: Mapping[str, int] = {
     "int8": 8, "uint8": 8, "bool": 8, "int16": 16, "float16": 16,
@@ -17,12 +17,13 @@ WIDTHS: Mapping[str, int] = {
 class Precision:
     """bits: by variable tensor. average: of a quantized activation value, weighted by elements.
 
-    counts: variable tensors by data type.
+    counts: variable tensors by data type. wide: codes of the operators that touch int16 values.
     """
 
     bits: Mapping[str, int]
     average: float
     counts: Mapping[str, int]
+    wide: tuple[str, ...] = ()
 
 
 def precision(graph: LiteGraph) -> Precision:
@@ -38,4 +39,10 @@ def precision(graph: LiteGraph) -> Precision:
         {t.name: WIDTHS[t.dtype] for t in variable},
         total / elements if elements else 0.0,
         dict(sorted(counts.items())),
+        tuple(sorted({op.code for op in graph.operators if _is_wide(graph, op)})),
     )
+
+
+def _is_wide(graph: LiteGraph, op: Operator) -> bool:
+    names = (name for name in (*op.inputs, *op.outputs) if name)
+    return any(graph.tensors[name].dtype == "int16" for name in names)

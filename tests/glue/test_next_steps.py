@@ -108,3 +108,22 @@ def test_the_float_file_is_named_when_it_is_kept(bundle: Any) -> None:
         "unsplit.tflite",
         "float.tflite",
     }
+
+
+def test_a_runtime_for_16_bits_is_named_when_they_are_used(bundle: Any) -> None:
+    def told(*operators: str) -> str:
+        precision = bundle.manifest.precision.model_copy(update={"int16_operators": operators})
+        made = bundle.manifest.model_copy(update={"precision": precision})
+        return next_steps(made, load_target("imx95"))
+
+    assert "16 bits" not in told()
+    assert "tflite_runtime 2.14 and ai-edge-litert 2.3 have all of these" in told("ADD", "MUL")
+    assert "has no 16-bit TILE and refuses the file" in told("ADD", "TILE")
+
+
+def test_the_manifest_tells_the_bits_of_every_value(bundle: Any) -> None:
+    precision = bundle.manifest.precision
+    names = [name for values in precision.values.values() for name in values]
+    assert len(set(names)) == len(names)
+    assert {*bundle.whole.inputs, *bundle.whole.outputs} <= set(names)
+    assert 8 <= precision.average_bits <= 16

@@ -38,7 +38,7 @@ def test_it_fits_on_a_screen(summary: Summary) -> None:
 
 
 def test_a_gain_of_sixteen_bits_is_told(summary: Summary) -> None:
-    wider = Wider("--int16 auto", "mAP50-95", 0.80, 0.83, 32)
+    wider = Wider("--int16 auto", "mAP50-95", 0.80, 0.83, 32, goal=0.84)
     comparison = replace(summary.comparison, wider=wider)
     text = " ".join(to_text(replace(summary, comparison=comparison)).split())
     assert "with --int16 auto: mAP50-95 83.0 % instead of 80.0 % (+3.0 points, 32 runs)" in text

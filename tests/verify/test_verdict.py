@@ -273,7 +273,8 @@ def test_what_sixteen_bits_would_gain_is_weighed() -> None:
     wider = weigh_wider(worse, better)
     assert wider is not None and wider.helps
     assert str(wider) == (
-        "with --int16 auto: detections found again 100.0 % instead of 83.3 % (+16.7 points, 20 runs)"
+        "with --int16 auto: detections found again 100.0 % instead of 83.3 %"
+        " (+16.7 points, 20 runs)"
     )
     unlike = weigh_wider(better, better)
     assert unlike is not None and not unlike.helps
