@@ -93,5 +93,5 @@ def to_integer(values: Array, tensor: Tensor) -> Array:
 def to_real(values: Array, tensor: Tensor) -> Array:
     """What the tensor's integers stand for."""
     q = tensor.quantization
-    real = values.astype(np.float64)
+    real: Array = values.astype(np.float64)
     return np.asarray(real if q is None else (real - q.zero_point[0]) * q.scale[0])
