@@ -84,10 +84,10 @@ def to_integer(values: Array, tensor: Tensor) -> Array:
     """Real values in the tensor's type; as they are when it is not quantized."""
     q = tensor.quantization
     if q is None or not np.issubdtype(values.dtype, np.floating):
-        return values.astype(tensor.dtype)
+        return np.asarray(values, tensor.dtype)
     limit = np.iinfo(tensor.dtype)
     scaled = np.rint(values / q.scale[0]) + q.zero_point[0]
-    return np.clip(scaled, limit.min, limit.max).astype(tensor.dtype)
+    return np.asarray(np.clip(scaled, limit.min, limit.max), tensor.dtype)
 
 
 def to_real(values: Array, tensor: Tensor) -> Array:
