@@ -47,6 +47,6 @@ def test_a_bulk_with_few_stray_values_is_served_by_least_squares() -> None:
 
 
 def test_rare_large_values_that_calibration_did_not_keep_are_served_by_extremes() -> None:
-    rare = np.full(10 * KEPT, 0.5)
+    rare = np.random.default_rng(0).uniform(0, 1, 10 * KEPT)
     rare[5::110] = 100.0  # never at a multiple of the stride of 11
     assert picked(rare) == "extremes"
