@@ -7,7 +7,7 @@ import numpy as np
 from splitter.draft import Array, Draft, Node
 from splitter.graph import Graph, Unit, Value
 from splitter.layout.ports import identity, renumber
-from splitter.layout.views import Perm, Shape, Steps, steps
+from splitter.layout.views import LAST_RANK, Perm, Shape, Steps, pieces, steps
 from splitter.layout.wiring import Edge, Wiring
 
 
@@ -102,9 +102,8 @@ class _Builder:
 
     def realize(self, edge: Edge, plan: Steps, shape: Shape, perm: Perm, final: str) -> str:
         """Write the steps; `final` is the name the last one must have, "" for a free choice."""
-        todo = [("Reshape", plan.before), ("Transpose", plan.perm), ("Reshape", plan.after)]
-        moves = [(op, attr) for op, attr in todo if attr is not None]
         value = self.stored[edge.source]
+        moves = _moves(plan, self.values[value].shape)
         for index, (op, attr) in enumerate(moves):
             last = index == len(moves) - 1
             value = self.move(value, op, attr, edge, final if last else "", perm if last else None)
@@ -200,6 +199,20 @@ class _Builder:
             count += 1
             name = f"{stem}_{count}"
         return name
+
+
+def _moves(plan: Steps, source: Shape) -> list[tuple[str, Shape]]:
+    """Operators with their shape or permutation; a Transpose of too many axes is several."""
+    todo: list[tuple[str, Shape | None]] = [("Reshape", plan.before), ("Transpose", plan.perm)]
+    if plan.perm is not None and len(plan.perm) > LAST_RANK:
+        before = source if plan.before is None else plan.before
+        after = tuple(before[axis] for axis in plan.perm)
+        todo = []
+        for shape, perm in pieces(before, plan.perm):
+            todo += [("Reshape", shape), ("Transpose", perm)]
+        todo.append(("Reshape", after if plan.after is None else None))
+    todo.append(("Reshape", plan.after))
+    return [(op, attr) for op, attr in todo if attr is not None]
 
 
 def _digits(perm: tuple[int, ...]) -> str:

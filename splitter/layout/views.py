@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 Perm = tuple[int, ...]
 Shape = tuple[int, ...]
@@ -124,6 +125,7 @@ class Steps:
 
 
 MAX_RANK = 4  # higher ranks run in few TFLite kernels and on no NPU known here
+LAST_RANK = 6  # of TFLite's TRANSPOSE (kernels/transpose.cc)
 
 
 def steps(sizes: Atoms, have: Atoms, want: Atoms, source: Shape, target: Shape) -> Steps:
@@ -197,3 +199,35 @@ def _product(values: object) -> int:
     for value in values:  # type: ignore[attr-defined]
         result *= int(value)
     return result
+
+
+def pieces(shape: Shape, perm: Perm) -> list[tuple[Shape, Perm]]:
+    """A Transpose as several of rank MAX_RANK at most, each of the shape given before it.
+
+    Each swaps two neighboring blocks of axes, the pair that leaves the fewest axes apart from the
+    neighbor they are to have.
+    """
+    order = list(range(len(perm)))
+    moves = []
+    while order != list(perm):
+        place = {axis: index for index, axis in enumerate(perm)}
+        first, second, end = min(
+            ((i, j, k) for k in range(2, len(order) + 1) for j in range(1, k) for i in range(j)),
+            key=lambda cut: _apart(_swapped(order, *cut), place),
+        )
+        blocks = (order[:first], order[first:second], order[second:end], order[end:])
+        kept = [index for index, block in enumerate(blocks) if block]
+        lengths = tuple(_product(shape[axis] for axis in blocks[index]) for index in kept)
+        moves.append((lengths, tuple(kept.index(i) for i in (0, 2, 1, 3) if i in kept)))
+        order = _swapped(order, first, second, end)
+    return moves
+
+
+def _swapped(order: list[int], first: int, second: int, end: int) -> list[int]:
+    return [*order[:first], *order[second:end], *order[first:second], *order[end:]]
+
+
+def _apart(order: list[int], place: dict[int, int]) -> int:
+    """Neighbors that are not to be neighbors, both ends of the order counted in."""
+    places = [-1, *(place[axis] for axis in order), len(order)]
+    return sum(right != left + 1 for left, right in pairwise(places))

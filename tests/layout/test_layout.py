@@ -266,3 +266,22 @@ def test_one_transpose_serves_all_slices_of_a_tensor() -> None:
       z = MatMul(y, v1) }"""
     graph = laid(weighted(body, {"w": (24, 24)}))
     assert count(graph)["Transpose"] == 1
+
+
+def test_windows_of_windows_stay_within_the_ranks_that_kernels_have() -> None:
+    lines, value, batch, side = [], "x", 1, 16
+    for turn in range(3):
+        lengths = f"{batch}, {side // 2}, 2, {side // 2}, 2, 3"
+        lines.append(f"""
+          s{turn} = Constant<value = int64[6] {{{lengths}}}>()
+          r{turn} = Reshape({value}, s{turn})
+          t{turn} = Transpose<perm = [0, 2, 4, 1, 3, 5]>(r{turn})""")
+        value, batch, side = f"t{turn}", 4 * batch, side // 2
+    graph = laid(
+        model_of(f"""g (float[1,16,16,3] x) => (float[16,2,2,2,2,3] y) {{
+      {"".join(lines)}
+      y = Relu({value})
+    }}""")
+    )
+    perms = [unit["perm"] for unit in units(graph, "Transpose")]
+    assert perms and all(isinstance(perm, tuple) and len(perm) <= 6 for perm in perms)

@@ -14,6 +14,7 @@ from splitter.layout.views import (
     View,
     group,
     perm_for,
+    pieces,
     source_groups,
     steps,
     stored,
@@ -114,3 +115,16 @@ def test_axes_of_length_one_follow_the_given_order() -> None:
     assert perm_for(groups, (0, 1), like=(0, 2, 3, 1)) == (0, 1, 2, 3)
     assert perm_for(groups, (1, 0), like=(0, 2, 3, 1)) == (0, 2, 3, 1)
     assert perm_for([(0, 1), (2,)], (0, 2, 1)) is None
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_a_transpose_of_many_axes_is_several_of_few(data: st.DataObject) -> None:
+    perm = tuple(data.draw(st.permutations(range(data.draw(st.integers(2, 9))))))
+    shape = tuple(data.draw(st.sampled_from([2, 3])) for _ in perm)
+    source = np.arange(prod(shape))
+    moved = source
+    for lengths_before, part in pieces(shape, perm):
+        assert len(part) <= MAX_RANK
+        moved = moved.reshape(lengths_before).transpose(part).reshape(-1)
+    assert np.array_equal(moved, source.reshape(shape).transpose(perm).reshape(-1))
