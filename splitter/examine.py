@@ -76,9 +76,12 @@ def _examine(path: Path, target: Target | None, *, trust: str, device: str) -> E
         raise SplitterError(f"cannot read it: {error.strerror}", where=str(path)) from error
     graph = read(data, where=str(path))
     judged = target if target is not None and target.has_npu else None
-    rules = check_lite(graph, judged, trust=trust) if judged else []
-    markers = [f"CUSTOM:{marker}" for marker in judged.tool.output_markers] if judged else []
-    found = inspect(graph, rules=[(op, why) for op, why in rules if op.code not in markers])
+    rules = None
+    if judged is not None:
+        markers = [f"CUSTOM:{marker}" for marker in judged.tool.output_markers]
+        broken = check_lite(graph, judged, trust=trust)
+        rules = [(op, why) for op, why in broken if op.code not in markers]
+    found = inspect(graph, rules=rules)
     converted = found.neutron_graphs or (judged is not None and not _is_listed(path, data))
     return Examined(
         file=str(path),

@@ -78,6 +78,7 @@ class Inspection:
     parameters:      scales and zero points that the kernels do not honor.
     constants:       outputs that depend on no input.
     rules:           operators that break a rule of the target, with all their reasons.
+    judged:          whether any rules were looked at; if not, `rules` is empty and says nothing.
     neutron_graphs:  NeutronGraph nodes; `rest` counts the operators beside them.
     """
 
@@ -87,6 +88,7 @@ class Inspection:
     parameters: tuple[Finding, ...]
     constants: tuple[Finding, ...]
     rules: tuple[Broken, ...]
+    judged: bool
     neutron_graphs: int
     rest: tuple[Count, ...]
 
@@ -100,9 +102,10 @@ class Inspection:
 
 
 def inspect(
-    graph: LiteGraph, *, rules: Sequence[tuple[Operator, tuple[Reason, ...]]] = ()
+    graph: LiteGraph, *, rules: Sequence[tuple[Operator, tuple[Reason, ...]]] | None = None
 ) -> Inspection:
-    """Look a graph over, as read back from its file. `rules` is the answer of `check_lite`."""
+    """Look a graph over, as read back from its file. `rules` is the answer of `check_lite`, None
+    when no target was asked."""
     rest = [op for op in graph.operators if not _is_neutron(op)]
     return Inspection(
         operators=_counts(graph, graph.operators),
@@ -110,7 +113,8 @@ def inspect(
         unequal_scales=tuple(_unequal(graph)),
         parameters=tuple(_wrong_parameters(graph)),
         constants=tuple(_constants(graph)),
-        rules=tuple(Broken(op.code, ", ".join(op.outputs), reasons) for op, reasons in rules),
+        rules=tuple(Broken(op.code, ", ".join(op.outputs), reasons) for op, reasons in rules or ()),
+        judged=rules is not None,
         neutron_graphs=len(graph.operators) - len(rest),
         rest=_counts(graph, rest),
     )
@@ -141,16 +145,20 @@ def problems(inspection: Inspection) -> tuple[str, ...]:
 
 def text(inspection: Inspection, *, limit: int = 20) -> str:
     """The inspection as lines for people; at most `limit` entries of each kind."""
+    rules = _rule_lines(inspection)
     sections = [
         ("operators", [f"{c.number:5d}  {c.code}  {c.types}" for c in inspection.operators]),
         ("float tensors left", [f"{name}  {kind}" for name, kind in inspection.float_tensors]),
         ("unequal scales on same-scale operators", _lines(inspection.unequal_scales)),
         ("parameters that the kernels do not honor", _lines(inspection.parameters)),
         ("outputs that depend on no input", _lines(inspection.constants)),
-        ("operators that break a rule of the target", _rule_lines(inspection)),
+        ("operators that break a rule of the target", rules),
     ]
     lines: list[str] = []
     for title, entries in sections:
+        if entries is rules and not inspection.judged:
+            lines.append(f"{title}: not looked at")
+            continue
         lines.append(f"{title}: {len(entries) if title != 'operators' else inspection.total}")
         shown = entries if title == "operators" else entries[:limit]
         lines.extend(f"  {entry}" for entry in shown)

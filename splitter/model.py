@@ -59,6 +59,7 @@ def load(path: Path) -> Model:
         _update(digest, files[name])
     _read_external(path, tensors, files)
     _check_lengths(path, proto)
+    _check_values(path, proto.graph)
     constants = {t.name for t in proto.graph.initializer}
     constants |= {t.values.name for t in proto.graph.sparse_initializer}
     return Model(
@@ -101,8 +102,16 @@ def _parse(path: Path, data: bytes) -> onnx.ModelProto:
         proto.ParseFromString(data)
     except DecodeError:
         raise _unreadable(path, data) from None
-    if not proto.HasField("graph") or not proto.opset_import or not proto.graph.output:
+    if not proto.HasField("graph") or not proto.opset_import:
         raise _unreadable(path, data)
+    if not proto.graph.output:
+        if not proto.graph.node:
+            raise _unreadable(path, data)
+        raise SplitterError(
+            f"the model has no outputs ({len(data):,} bytes read; the file may be truncated)",
+            where=str(path),
+            hint="export the model again, with its outputs named",
+        )
     return proto
 
 
@@ -238,6 +247,24 @@ def _check_lengths(path: Path, proto: onnx.ModelProto) -> None:
             "weights have the wrong length: " + "; ".join(wrong[:5]) + _more(wrong),
             where=str(path),
             hint="the file is damaged: copy or export it again",
+        )
+
+
+def _check_values(path: Path, graph: onnx.GraphProto) -> None:
+    """Every value that a node of the main graph reads, and every output, is made before."""
+    known = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+    known |= {t.values.name for t in graph.sparse_initializer}
+    wrong: list[str] = []
+    for node in graph.node:
+        label = f"{node.op_type} {node.name}".strip()
+        wrong += [f"{name} (read by {label})" for name in node.input if name and name not in known]
+        known.update(node.output)
+    wrong += [f"{v.name} (an output)" for v in graph.output if v.name not in known]
+    if wrong:
+        raise SplitterError(
+            "values are read that nothing makes before: " + "; ".join(wrong[:5]) + _more(wrong),
+            where=str(path),
+            hint="the file is damaged, or its nodes are not in order: export it again",
         )
 
 

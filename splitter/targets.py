@@ -52,7 +52,7 @@ def load_target(name_or_path: str) -> Target:
         raise SplitterError(
             f"unknown target {name!r}; there are: {', '.join(targets())}",
             where="--target",
-            hint=f"{nearest(name, targets())} A rule file of your own is given by its path (.toml)",
+            hint=f"{nearest(name, targets())}; your own rule file is given by its path (.toml)",
         )
     target = _read(_folder() / f"{name}.toml", shown=f"rules/{name}.toml")
     if not version:

@@ -198,6 +198,31 @@ def test_free_dimensions_are_named_and_can_be_bound(place: Path) -> None:
     assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
 
 
+def test_an_empty_input_and_no_input_are_refused(place: Path) -> None:
+    given = ("--target", "imx95", "--calibration", "random")
+    save(place / "empty.onnx", CONV.replace("[1,", "[0,"))
+    assert "picture [0, 3, 16, 16] has an axis of length 0" in refusal(
+        "empty.onnx", *given, cwd=place
+    )
+    save(
+        place / "none.onnx",
+        """
+<ir_version: 8, opset_import: ["" : 17]>
+g () => (float[2] answer) {
+  weight = Constant <value = float[2] {1,2}> ()
+  answer = Relu (weight)
+}
+""",
+    )
+    assert "the model has no inputs" in refusal("none.onnx", *given, cwd=place)
+
+
+def test_an_input_that_is_an_output_too_is_split(place: Path) -> None:
+    save(place / "model.onnx", CONV.replace("answer) {", "answer, float[1,3,16,16] picture) {"))
+    done = splitter("model.onnx", *GOOD, cwd=place)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("text", ["picture", "picture=1x3xheightx16", "picture=1x3x0x16", "=1x3"])
 def test_a_shape_that_is_none_is_refused(place: Path, text: str) -> None:
     save(place / "free.onnx", FREE)

@@ -249,3 +249,8 @@ def test_long_lists_are_cut_in_the_text_and_say_so() -> None:
     shown = text(inspect(graph(*operators, tensors=floats)), limit=5)
     assert "float tensors left: 31" in shown
     assert "and 26 more" in shown
+
+
+def test_rules_that_were_not_looked_at_are_not_called_kept() -> None:
+    assert "rule of the target: not looked at" in text(inspect(linear()))
+    assert "rule of the target: 0" in text(inspect(linear(), rules=()))

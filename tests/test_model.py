@@ -151,3 +151,18 @@ def test_weights_shorter_than_their_shape(plain: Path) -> None:
     tensor.raw_data = b"\0" * 40
     plain.write_bytes(model.SerializeToString())
     assert "w needs 48 bytes, has 40" in message(plain)
+
+
+def test_values_that_nothing_makes_are_all_named(tmp_path: Path) -> None:
+    path = tmp_path / "broken.onnx"
+    text = TEXT.replace("y = MatMul(x, w)", "[mm] z = MatMul(x, absent)")
+    path.write_bytes(parser.parse_model(text).SerializeToString())
+    found = message(path)
+    assert "absent (read by MatMul mm)" in found and "y (an output)" in found
+
+
+def test_a_model_without_outputs_is_called_so(plain: Path) -> None:
+    model = onnx.load(plain)
+    del model.graph.output[:]
+    onnx.save(model, plain)
+    assert "no outputs" in message(plain)

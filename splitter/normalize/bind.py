@@ -13,10 +13,15 @@ from splitter.draft import Draft, Type
 def bind_shapes(
     draft: Draft, proto: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]
 ) -> None:
-    """Set the shapes of the inputs. Errors: unknown name, clash with the file, a free axis left."""
+    """Set the shapes of the inputs. Errors: unknown name, clash with the file, free or empty axes."""
     free: dict[str, list[int | str] | None] = {
         v.name: _dims(v) for v in proto.graph.input if v.name in draft.inputs
     }
+    if not free or not proto.graph.node:
+        raise SplitterError(
+            f"the model has no {'operators' if free else 'inputs'}",
+            hint="there is nothing to split: give a model that computes something from its inputs",
+        )
     problems: list[str] = []
     hints: list[str] = []
     for name, shape in shapes.items():
@@ -37,6 +42,10 @@ def bind_shapes(
             axes = ", ".join(f"axis {i} ({d})" for i, d in enumerate(dims) if isinstance(d, str))
             problems.append(f"input {name} {_written(dims)} has free dimensions: {axes}")
         hints.append(f"--shape {name}={_example(dims)}")
+    for name, dims in free.items():
+        if name not in shapes and dims is not None and 0 in dims:
+            problems.append(f"input {name} {_written(dims)} has an axis of length 0: it is empty")
+            hints.append("export the model with lengths of at least 1")
     if problems:
         raise SplitterError(
             "shapes must be static: " + "; ".join(problems),
@@ -48,7 +57,8 @@ def bind_shapes(
             raise SplitterError("the input is not a tensor", where=name, hint="give a tensor model")
         draft.types[name] = Type(known.dtype, tuple(shapes.get(name, known.shape or ())))
     for name in draft.outputs:
-        draft.types.pop(name, None)
+        if name not in free:
+            draft.types.pop(name, None)
 
 
 def _dims(info: onnx.ValueInfoProto) -> list[int | str] | None:
