@@ -23,8 +23,11 @@ class Ran:
 
     @property
     def last_words(self) -> str:
+        if self.status < 0:
+            return f"ended by signal {-self.status}"
         lines = [line.strip() for line in self.output.splitlines() if line.strip()]
-        return lines[-1][:300] if lines else f"status {self.status}, no output"
+        said = [line for line in lines if not line.startswith(("Warning", "TfLiteReader"))]
+        return said[-1][:300] if said else f"status {self.status}, nothing said"
 
 
 def run(command: Sequence[str], *, folder: Path | None = None) -> Ran:
@@ -47,5 +50,5 @@ def run(command: Sequence[str], *, folder: Path | None = None) -> Ran:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Ran(-1, f"given up after {SECONDS} s")
+        return Ran(1, f"given up after {SECONDS} s")
     return Ran(done.returncode, done.stdout)

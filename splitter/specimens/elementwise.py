@@ -20,7 +20,8 @@ def _full(bench: Bench, rank: int) -> Shape:
 
 def binary(bench: Bench) -> LiteGraph:
     kind = bench.get("broadcast", "none" if bench.flag("input_full", True) else "both")
-    rank = bench.number("input_rank", bench.number("output_rank", bench.number("rank", 4)))
+    rank = 0 if bench.flag("scalar", False) else bench.number("rank", 4)
+    rank = bench.number("input_rank", bench.number("output_rank", rank))
     full = _full(bench, rank)
     one = (*full[:-2], 1, full[-1]) if rank > 1 else full
     flat = (*full[:-1], 1) if rank else full

@@ -72,6 +72,10 @@ COMMON: Family = {
     "same_dtype": Fact(
         lambda v: len({t.dtype for t in v.activations}) == 1, "inputs and outputs have one type"
     ),
+    "scalar": Fact(
+        lambda v: any(not t.shape and t.data is None for t in v.activations),
+        "a data tensor that is not constant has no dimension",
+    ),
     "fused_activation": option("fused_activation_function", "NONE", "fused activation"),
     **QUANTIZATION,
 }
