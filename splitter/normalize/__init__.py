@@ -14,6 +14,7 @@ from splitter.graph import Value
 from splitter.model import Model
 from splitter.normalize.activations import fuse_activations
 from splitter.normalize.arithmetic import merge_constants, simplify_arithmetic
+from splitter.normalize.assignments import write_assignments
 from splitter.normalize.batch_norm import split_batch_norm
 from splitter.normalize.bind import bind_shapes
 from splitter.normalize.branches import select_branches
@@ -79,6 +80,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(split_gemm, "one form of matrix product for all that follows"),
     Pass(split_batch_norm, "as Mul and Add, which the next passes fold"),
     Pass(fold_pads, "any time after shapes; before layout sees a Pad it need not move"),
+    Pass(write_assignments, "its slices are pushed like any other"),
     Pass(slice_gathers, "so that push_slices and layout see one form"),
     Pass(push_slices, "constants under slices fold"),
     Pass(fold_constants, "what push_slices made constant, and copies of it"),

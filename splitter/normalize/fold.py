@@ -24,7 +24,8 @@ from splitter.normalize.exchange import (
 from splitter.normalize.inline import inline
 
 GROWTH = 8  # a constant may be this many times its inputs,
-FREE = 1 << 20  # or this many bytes, before it stays an operator
+FREE = 1 << 20  # or this many bytes, before it stays an operator;
+FREE_INDEX = 1 << 26  # of integers, which are places to read and write: later passes look at them
 LIKE_INPUT = frozenset(("GroupNormalization",))  # ONNX's inference does not know its output
 SMALL = 1024  # elements of a constant that shape inference may want to read
 
@@ -134,12 +135,14 @@ def _too_large(draft: Draft, node: Node) -> bool:
     """Whether the constant would be many times what it is computed from."""
     infer(draft, node)
     have = sum(draft.constants[n].nbytes for n in node.inputs if n)
-    need = 0
+    need, free = 0, FREE_INDEX
     for name in node.outputs:
         shape = draft.shape(name)
         if name and shape is not None and draft.types[name].dtype:
-            need += int(np.prod(shape, dtype=np.int64)) * np.dtype(draft.types[name].dtype).itemsize
-    return need > max(FREE, GROWTH * have)
+            dtype = np.dtype(draft.types[name].dtype)
+            need += int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            free = free if dtype.kind in "iu" else FREE
+    return need > max(free, GROWTH * have)
 
 
 def _as_expand(draft: Draft, node: Node) -> None:
