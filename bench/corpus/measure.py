@@ -54,9 +54,9 @@ class Row:
     """What became of one graph.
 
     stage, reason: where it ended, and why, when it is refused. float_error, integer_error: relative
-    RMS by output, against ONNX Runtime with its own rewrites off; the float one on the recorded runs
-    where there are some, on the others `float_more`. split: the parts equal the whole
-    bit for bit. floats: float tensors in the integer file. decisions: (agree, total) by question.
+    RMS by output, against ONNX Runtime with its own rewrites off; the float one on the recorded
+    runs where there are some, on the others `float_more`. split: the parts equal the whole bit for
+    bit. floats: float tensors in the integer file. decisions: (agree, total) by question.
     """
 
     name: str

@@ -169,9 +169,10 @@ def kept_scales(graph: LiteGraph, whole: LiteGraph) -> Iterator[str]:
     if lost:
         text += f", not {', '.join(lost[:5])}" + (" ..." if len(lost) > 5 else "")
     if steps:
+        changes = "1 change" if len(steps) == 1 else f"{len(steps)} changes"
         text += (
-            f"; {len(steps)} changes of scale in front of operators that need equal ones, each "
-            f"off by at most half a step ({max(steps) / 2:.3g} at most)"
+            f"; {changes} of scale in front of operators that need equal ones, off by at most half "
+            f"a step ({max(steps) / 2:.3g} at most)"
         )
     yield text
 

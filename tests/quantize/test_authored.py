@@ -114,7 +114,7 @@ def test_two_statements_about_one_value_are_both_kept() -> None:
 def test_the_report_counts_what_was_kept_and_what_had_to_change() -> None:
     made = lowered(TWO_SCALES)
     (text,) = kept_scales(made.graph, made.integer)
-    assert "2 of 2 values keep the scale" in text and "1 changes of scale" in text
+    assert "2 of 2 values keep the scale" in text and "1 change of scale" in text
     plain = lowered("(float[1,12] x) => (float[1,12] y) { y = Relu (x) }")
     assert list(kept_scales(plain.graph, plain.integer)) == []
 
