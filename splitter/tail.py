@@ -92,9 +92,13 @@ class IntegerTail:
 
 
 def run_float(tail: LiteGraph, borders: Sequence[Arrays]) -> list[dict[str, Array]]:
-    """A float tail on border values in real numbers."""
+    """A float tail on border values in real numbers, indices in the ONNX types."""
     runtime = Interpreter(write(tail))
-    return [runtime.run({name: border[name] for name in tail.inputs}) for border in borders]
+    types = {name: tail.tensors[name].dtype for name in tail.inputs}
+    return [
+        runtime.run({name: border[name].astype(dtype) for name, dtype in types.items()})
+        for border in borders
+    ]
 
 
 def real(graph: LiteGraph, values: Arrays) -> dict[str, Array]:
