@@ -24,10 +24,6 @@ parameters of its own and is rescaled on the edge: under one bit of its precisio
 below that."""
 
 
-HEADROOM = 1.25
-"""How much further than calibration has seen 16 bits reach; it costs them a third of a bit."""
-
-
 @dataclass(frozen=True, slots=True)
 class Demands:
     """What the target's compiler asks of operators on the NPU, by operator code.
@@ -277,20 +273,10 @@ class Chooser:
         return largest / float(2 ** (bits - 1) - 1)
 
     def _group_range(self, names: list[str], symmetric: bool) -> tuple[float, float]:
-        if self.bits[names[0]] == 16:
-            return self._wide_range(names)
         function = self._read_by(names[-1]) if len(names) == 1 else None
         clip = self.clip if self.bits[names[0]] == 8 else min_max  # 16 bits have room for all
         bounds = [clip(self.ranges[name], symmetric, function) for name in names]
         return min(b[0] for b in bounds), max(b[1] for b in bounds)
-
-    def _wide_range(self, names: list[str]) -> tuple[float, float]:
-        """16 bits have steps to spare: nothing seen is clipped, and some of the unseen fits."""
-        low, high = (
-            min(self.ranges[name].low for name in names),
-            max(self.ranges[name].high for name in names),
-        )
-        return low * HEADROOM, high * HEADROOM
 
     def _read_by(self, name: str) -> Function | None:
         """The function of one variable that alone reads the tensor."""
@@ -313,11 +299,8 @@ class Chooser:
                 if (index, i) in self.broken:
                     self.edges[index, i] = (bits, tensors[op.outputs[0]])
                 elif self.bits[name] != bits and (index, i) not in self.edges:
-                    low, high = (
-                        self._wide_range([name])
-                        if bits == 16
-                        else self.clip(self.ranges[name], False, None)
-                    )
+                    clip = self.clip if bits == 8 else min_max
+                    low, high = clip(self.ranges[name], False, None)
                     fixed = tensors[floats[0]] if floats and self._ties(index) else None
                     self.edges[index, i] = (
                         bits, fixed or affine(low, high, bits=bits, symmetric=False)

@@ -91,15 +91,6 @@ def test_repeating_along_a_longer_axis_stays_what_it_is() -> None:
     assert error(graph, made) < 1e-3
 
 
-def test_16_bits_reach_further_than_calibration_has_seen() -> None:
-    graph = chain(Operator("ADD", ("a", "w"), ("y",), PLAIN, "second"), y=(1, 16))
-    made = integer(graph, "x", "a", "y")
-    beyond = {"x": 1.2 * max((s["x"] for s in SAMPLES), key=lambda x: float(np.abs(x).max()))}
-    name = graph.outputs[0]
-    expected = Interpreter(write(graph)).run(beyond)[name]
-    np.testing.assert_allclose(outputs(made, beyond)[name], expected, atol=1e-3)
-
-
 def test_the_widths_are_counted_from_the_graph() -> None:
     graph = chain(Operator("ADD", ("a", "w"), ("y",), PLAIN, "second"), y=(1, 16))
     found = precision(integer(graph, "y"))
