@@ -251,20 +251,20 @@ def _check_lengths(path: Path, proto: onnx.ModelProto) -> None:
 
 
 def _check_values(path: Path, graph: onnx.GraphProto) -> None:
-    """Every value that a node of the main graph reads, and every output, is made before."""
+    """Every value that a node of the main graph reads, and every output, is made in it, in any order."""
     known = {v.name for v in graph.input} | {t.name for t in graph.initializer}
     known |= {t.values.name for t in graph.sparse_initializer}
+    known |= {name for node in graph.node for name in node.output}
     wrong: list[str] = []
     for node in graph.node:
         label = f"{node.op_type} {node.name}".strip()
         wrong += [f"{name} (read by {label})" for name in node.input if name and name not in known]
-        known.update(node.output)
     wrong += [f"{v.name} (an output)" for v in graph.output if v.name not in known]
     if wrong:
         raise SplitterError(
-            "values are read that nothing makes before: " + "; ".join(wrong[:5]) + _more(wrong),
+            "values are read that nothing makes: " + "; ".join(wrong[:5]) + _more(wrong),
             where=str(path),
-            hint="the file is damaged, or its nodes are not in order: export it again",
+            hint="the file is damaged: export the model again",
         )
 
 

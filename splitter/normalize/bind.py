@@ -13,7 +13,7 @@ from splitter.draft import Draft, Type
 def bind_shapes(
     draft: Draft, proto: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]
 ) -> None:
-    """Set the shapes of the inputs. Errors: unknown name, clash with the file, free or empty axes."""
+    """Set the shapes of the inputs. Errors: unknown name, clash with the file, bad axes."""
     free: dict[str, list[int | str] | None] = {
         v.name: _dims(v) for v in proto.graph.input if v.name in draft.inputs
     }
