@@ -251,7 +251,7 @@ def _check_lengths(path: Path, proto: onnx.ModelProto) -> None:
 
 
 def _check_values(path: Path, graph: onnx.GraphProto) -> None:
-    """Every value that a node of the main graph reads, and every output, is made in it, in any order."""
+    """Every value that a node of the main graph reads, and every output, is made in it."""
     known = {v.name for v in graph.input} | {t.name for t in graph.initializer}
     known |= {t.values.name for t in graph.sparse_initializer}
     known |= {name for node in graph.node for name in node.output}
