@@ -30,7 +30,7 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp ## and what the tests need
 
 demo: $(VENV)/run.stamp ## split the trained RF-DETR of models/ for the i.MX95, into demo-out/
 	$(BIN)/split models/rf_detr_tiny.onnx --target $(TARGET) -o $(OUT) --preprocess imagenet \
-	  --calibration models/calib_images.npz --validation models/val_images.npz $(ARGS)
+	  --calibration models/calib_images.npz --validation models/val_images.npz --verify-samples 300 $(ARGS)
 
 # --- checks -------------------------------------------------------------------------------------
 
