@@ -53,7 +53,8 @@ class Node:
 class Draft:
     """Nodes over named values. Change nodes only through the methods, so that uses stay true.
 
-    `written` is the opset of the file: subgraphs are in it until they are inlined.
+    `written` is the opset of the file: subgraphs are in it until they are inlined. `sequences` has
+    the members of values that are no tensors.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Draft:
         self.opset = self.written = opset
         self.domains = dict(domains)
         self.constants: dict[str, Array] = {}
+        self.sequences: dict[str, tuple[str, ...]] = {}
         self.types: dict[str, Type] = {}
         self.producer: dict[str, Node] = {}
         self._uses: dict[str, dict[Node, None]] = {}

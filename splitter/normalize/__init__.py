@@ -28,6 +28,7 @@ from splitter.normalize.fold import fold_constants, require_static
 from splitter.normalize.functions import inline_functions
 from splitter.normalize.gemm import split_gemm
 from splitter.normalize.group_norm import fuse_group_norm
+from splitter.normalize.loops import refuse_loops
 from splitter.normalize.moments import write_moments
 from splitter.normalize.nan_guards import drop_nan_guards
 from splitter.normalize.noops import remove_noops
@@ -60,6 +61,7 @@ PASSES: tuple[Pass, ...] = (
         "shapes are known from here on; If branches and Shape chains are gone",
     ),
     Pass(select_branches, "what is still an If is decided at run time"),
+    Pass(refuse_loops, "before require_static, which would blame what comes after them"),
     Pass(standardize, "needs ranks; contrib operators have no inference of their own"),
     Pass(fold_constants, "types of what standardize wrote"),
     Pass(require_static, "what is still dynamic is the user's to change"),

@@ -1,11 +1,14 @@
 """Computes what is constant and finds the static shape of every value, in one walk.
 
 One walk in topological order: a node whose inputs are constant is computed, Shape of a static value
-is a constant, If with a constant condition is its branch; for the others ONNX's own inference of
-that operator gives the types. So a chain Shape -> Gather -> Concat -> Reshape is resolved as met.
+is a constant, If with a constant condition is its branch, a Loop is its turns; for the others
+ONNX's own inference of that operator gives the types. So a chain Shape -> Gather -> Concat ->
+Reshape is resolved as met.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import onnx
@@ -22,6 +25,9 @@ from splitter.normalize.exchange import (
     type_proto,
 )
 from splitter.normalize.inline import inline
+from splitter.normalize.loops import open_loop, open_scan
+from splitter.normalize.sequences import RULES as SEQUENCE_RULES
+from splitter.normalize.sequences import open_sequence
 
 GROWTH = 8  # a constant may be this many times its inputs,
 FREE = 1 << 20  # or this many bytes, before it stays an operator;
@@ -32,18 +38,24 @@ SMALL = 1024  # elements of a constant that shape inference may want to read
 
 def fold_constants(draft: Draft) -> None:
     """Fold and infer. Values that stay dynamic have no static type afterwards."""
-    pending = draft.nodes
-    while pending:
-        node = pending.pop(0)
-        if not draft.alive(node):
+    settled: set[Node] = set()
+    while _walk(draft, settled):
+        pass
+    draft.prune()
+
+
+def _walk(draft: Draft, settled: set[Node]) -> bool:
+    """Up to the first node that is replaced by others, whose order is not known yet."""
+    for node in draft.nodes:
+        if node in settled or not draft.alive(node):
             continue
-        if node.op == "If" and (condition := draft.scalar(node.inputs[0])) is not None:
-            _take_branch(draft, node, bool(condition))
-            fold_constants(draft)
-            return
+        rule = OPENED.get(node.op) if not node.domain else None
+        if rule is not None and rule(draft, node):
+            return True
         if not _fold(draft, node):
             infer(draft, node)
-    draft.prune()
+        settled.add(node)
+    return False
 
 
 def infer(draft: Draft, node: Node) -> None:
@@ -156,13 +168,25 @@ def _as_expand(draft: Draft, node: Node) -> None:
     draft.set_inputs(node, [name, node.inputs[0]])
 
 
-def _take_branch(draft: Draft, node: Node, condition: bool) -> None:
+def _take_branch(draft: Draft, node: Node) -> bool:
+    condition = draft.scalar(node.inputs[0])
+    if condition is None:
+        return False
     graph = node.attrs["then_branch" if condition else "else_branch"]
     draft.remove(node)
     for out, inner in zip(node.outputs, inline(draft, graph, f"{node.name}/"), strict=True):
         if out:
             draft.types.pop(out, None)
             draft.replace(out, inner)
+    return True
 
+
+OPENED: dict[str, Callable[[Draft, Node], bool]] = {
+    "If": _take_branch,
+    "Loop": open_loop,
+    "Scan": open_scan,
+    **dict.fromkeys(SEQUENCE_RULES, open_sequence),
+}
+"""Operators that are replaced by others when what they hang on is known."""
 
 __all__ = ["dtype_name", "fold_constants", "infer", "require_static"]
