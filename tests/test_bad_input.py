@@ -357,6 +357,11 @@ def test_a_name_that_matches_nothing_is_refused_with_near_ones(place: Path, opti
     assert "answer" in message
 
 
+def listen_to_ctrl_c() -> None:
+    """A shell's background jobs ignore SIGINT, and so would what the tests start from one."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_ends_with_one_line_and_leaves_nothing(place: Path) -> None:
     before = tree(place)
     ours, theirs = pty.openpty()
@@ -375,6 +380,7 @@ def test_ctrl_c_ends_with_one_line_and_leaves_nothing(place: Path) -> None:
         env={**environment(), "TERM": "dumb"},
         stdout=subprocess.PIPE,
         stderr=theirs,
+        preexec_fn=listen_to_ctrl_c,
     )
     os.close(theirs)
     seen = b""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -341,11 +342,15 @@ def test_bench_of_the_unsplit_model_has_one_part(bundle: Any, tmp_path: Path) ->
 def test_ctrl_c_stops_without_a_traceback(bundle: Any, tmp_path: Path) -> None:
     script = bundle.folder / "glue" / "run.py"
     command = [sys.executable, str(script), "--bench", "100000000"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # background jobs ignore it
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=listen)
     assert process.stderr is not None
     process.stderr.readline()
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    try:
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "Traceback" not in errors
