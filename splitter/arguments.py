@@ -82,7 +82,16 @@ Cpu = Annotated[
 ]
 Cut = Annotated[
     list[str] | None,
-    typer.Option(metavar="VALUE,...", help="The NPU part ends here.", rich_help_panel=PLACES),
+    typer.Option(metavar="VALUE,...", help="The first NPU part ends here.", rich_help_panel=PLACES),
+]
+MaxSegments = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="At most N parts, the quickest plan; default: more than two where each pays off.",
+        rich_help_panel=PLACES,
+    ),
 ]
 Int16 = Annotated[
     list[str] | None,
@@ -90,6 +99,14 @@ Int16 = Annotated[
         metavar="auto|NAME,...",
         help="Values off the NPU that take 16 bits; auto: all of them.",
         rich_help_panel=PLACES,
+    ),
+]
+Outputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="VALUE,...",
+        help="End the model at these values instead of its outputs, before a tail of another kind.",
+        rich_help_panel=FORM,
     ),
 ]
 Shape = Annotated[

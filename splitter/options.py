@@ -14,10 +14,12 @@ class Options:
     calibration:   a folder of images, an .npz, "random", or "" when none was given.
     preprocess:    "imagenet", "0-1", "none", or "" (arrays that need none); or mean and std.
     validation:    like calibration; "" keeps back some of its samples where there are enough.
+    outputs:       values that the model is to end at instead of its own outputs.
     shapes:        for inputs with free dimensions, ONNX input name -> shape.
     trust:         the weakest confidence of a rule that may put a unit on the NPU.
     int16:         names of values or nodes that take 16 bits outside the NPU, or ("auto",).
-    npu, cpu:      names of nodes that must sit there. cut: values at which the NPU part ends.
+    npu, cpu:      names of nodes that must sit there. cut: values at which the first NPU part ends.
+    max_segments:  at most so many parts; None: more than two where that pays off.
     task:          "detection", "classification", "" to be guessed from the outputs.
     """
 
@@ -31,12 +33,14 @@ class Options:
     std: tuple[float, ...] = ()
     validation: str = ""
     verify_samples: int = 32
+    outputs: tuple[str, ...] = ()
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     trust: str = "proxy"
     int16: tuple[str, ...] = ()
     npu: tuple[str, ...] = ()
     cpu: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
+    max_segments: int | None = None
     keep_float: bool = False
     threads: int = 2
     task: str = ""

@@ -19,7 +19,7 @@ from splitter.glue import (
 from splitter.graph import Value
 from splitter.layout import layout
 from splitter.lower import lower, rewrites
-from splitter.model import load
+from splitter.model import ending_at, load
 from splitter.normalize import normalize
 from splitter.options import Options
 from splitter.partition import plan
@@ -69,7 +69,7 @@ def run(options: Options, progress: Progress) -> Result:
     check_out(options.out)
 
     progress.stage("load")
-    original = load(options.model)
+    original = ending_at(load(options.model), options.outputs)
     progress.stage("normalize")
     model = normalize(original, shapes=options.shapes)
     progress.stage("samples")
@@ -80,7 +80,15 @@ def run(options: Options, progress: Progress) -> Result:
     progress.stage("support")
     support = judge(graph, target, trust=options.trust)
     progress.stage("partition")
-    candidates = plan(graph, support, target, npu=options.npu, cpu=options.cpu, cut=options.cut)
+    candidates = plan(
+        graph,
+        support,
+        target,
+        npu=options.npu,
+        cpu=options.cpu,
+        cut=options.cut,
+        max_segments=options.max_segments,
+    )
     chosen = candidates[0]
     progress.stage("lower")
     lite = lower(graph, chosen.lowerings)

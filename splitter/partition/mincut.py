@@ -7,11 +7,11 @@ prefix is closed: whoever feeds a unit of the prefix is in the prefix too (minim
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 
-import networkx as nx
-from networkx.algorithms.flow import boykov_kolmogorov
+from splitter.partition.flow import BOUNDLESS, Flow
 
 NANOSECONDS = 1_000_000
 """A millisecond in the integers that the flow works on, so that sums are exact."""
@@ -31,13 +31,33 @@ class Passage:
     leaves: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Problem:
     """Units 0..n-1 in topological order: time inside the prefix (None: impossible), outside."""
 
     inside: tuple[float | None, ...]
     outside: tuple[float, ...]
     passages: tuple[Passage, ...]
+
+    @cached_property
+    def feeders(self) -> tuple[frozenset[int], ...]:
+        """By unit: the units whose tensors it reads."""
+        found: tuple[set[int], ...] = tuple(set() for _ in self.outside)
+        for tensor in self.passages:
+            if tensor.producer is not None:
+                for unit in tensor.readers:
+                    found[unit].add(tensor.producer)
+        return tuple(map(frozenset, found))
+
+    @cached_property
+    def touching(self) -> tuple[tuple[int, ...], ...]:
+        """By unit: the indices of the tensors that it makes or reads, ascending."""
+        found: tuple[list[int], ...] = tuple([] for _ in self.outside)
+        for index, tensor in enumerate(self.passages):
+            ends = tensor.readers if tensor.producer is None else (tensor.producer, *tensor.readers)
+            for unit in dict.fromkeys(ends):
+                found[unit].append(index)
+        return tuple(map(tuple, found))
 
 
 def prefix_ms(problem: Problem, prefix: Collection[int]) -> float:
@@ -56,7 +76,7 @@ def passing(problem: Problem, prefix: Collection[int]) -> tuple[Passage, ...]:
 
 def possible(problem: Problem, barred: Collection[int] = ()) -> frozenset[int]:
     """The largest closed prefix: units that can be inside and are fed by such units only."""
-    feeders = _feeders(problem)
+    feeders = problem.feeders
     found: set[int] = set()
     for unit, inside in enumerate(problem.inside):
         if inside is not None and unit not in barred and feeders[unit] <= found:
@@ -66,7 +86,7 @@ def possible(problem: Problem, barred: Collection[int] = ()) -> frozenset[int]:
 
 def ancestors(problem: Problem, units: Collection[int]) -> frozenset[int]:
     """The units and everything that feeds them."""
-    feeders = _feeders(problem)
+    feeders = problem.feeders
     found = set(units)
     for unit in range(len(problem.outside) - 1, -1, -1):
         if unit in found:
@@ -81,72 +101,55 @@ def best_prefix(
 
     required: units that must be inside, all of them and what feeds them `possible`.
     """
-    free = possible(problem, barred)
-    flow = nx.DiGraph()
-    flow.add_nodes_from(("source", "sink"))
-    for unit in sorted(free):
+    free = sorted(possible(problem, barred))
+    number = {unit: index for index, unit in enumerate(free)}
+    flow = Flow(len(free))
+    for unit in free:
         gain = problem.outside[unit] - (problem.inside[unit] or 0.0)
         if unit in required:
-            _add(flow, "source", unit, None)
-        else:
-            _add(flow, "source", unit, max(gain, 0.0))
-        _add(flow, unit, "sink", max(-gain, 0.0))
-    for index, tensor in enumerate(problem.passages):
-        _add_passage(flow, tensor, ("tensor", index), free)
-    residual = boykov_kolmogorov(flow, "source", "sink")
-    outside = _reaching(residual, "sink")
-    return frozenset(unit for unit in free if unit not in outside)
+            flow.from_source(number[unit], BOUNDLESS)
+        elif gain > 0:
+            flow.from_source(number[unit], capacity(gain))
+        if gain < 0:
+            flow.to_sink(number[unit], capacity(-gain))
+    for tensor in problem.passages:
+        _add_passage(flow, tensor, number)
+    _, most = flow.solve()
+    return frozenset(unit for unit in free if number[unit] in most)
 
 
-def _add(flow: nx.DiGraph, tail: Hashable, head: Hashable, ms: float | None) -> None:
-    """An edge; None is a capacity without bound. Edges in parallel add up."""
-    if ms is None:
-        flow.add_edge(tail, head)
-        flow[tail][head].pop("capacity", None)
-        return
-    amount = round(ms * NANOSECONDS)
-    if flow.has_edge(tail, head):
-        if "capacity" in flow[tail][head]:
-            flow[tail][head]["capacity"] += amount
-    elif amount:
-        flow.add_edge(tail, head, capacity=amount)
+def capacity(ms: float) -> int:
+    """Milliseconds as the flow's integers."""
+    return round(ms * NANOSECONDS)
 
 
-def _add_passage(flow: nx.DiGraph, tensor: Passage, node: Hashable, free: Collection[int]) -> None:
+def _add_passage(flow: Flow, tensor: Passage, number: dict[int, int]) -> None:
     """The tensor's cost, by a node of its own: paid once for all readers."""
-    readers = [unit for unit in tensor.readers if unit in free]
+    readers = [number[unit] for unit in tensor.readers if unit in number]
+    cost = capacity(tensor.ms)
     if tensor.producer is None:
-        for unit in readers:
-            _add(flow, unit, node, None)
-        if readers:
-            _add(flow, node, "sink", tensor.ms)
+        if len(readers) == 1:
+            flow.to_sink(readers[0], cost)
+        elif readers:
+            node = flow.add_node()
+            flow.to_sink(node, cost)
+            for reader in readers:
+                flow.between(reader, node, BOUNDLESS)
         return
-    if tensor.producer not in free:
+    if tensor.producer not in number:
         return
-    for unit in readers:
-        _add(flow, unit, tensor.producer, None)
+    producer = number[tensor.producer]
+    for reader in readers:
+        flow.between(reader, producer, BOUNDLESS)
     if tensor.leaves or len(readers) < len(tensor.readers):
-        _add(flow, tensor.producer, "sink", tensor.ms)
+        flow.to_sink(producer, cost)
     elif len(readers) == 1:
-        _add(flow, tensor.producer, readers[0], tensor.ms)
+        flow.between(producer, readers[0], cost)
     elif readers:
-        _add(flow, tensor.producer, node, tensor.ms)
-        for unit in readers:
-            _add(flow, node, unit, None)
-
-
-def _reaching(residual: nx.DiGraph, sink: Hashable) -> set[Hashable]:
-    """Nodes from which the sink can still be reached: the smallest outside."""
-    found = {sink}
-    stack = [sink]
-    while stack:
-        head = stack.pop()
-        for tail in residual.pred[head]:
-            edge = residual[tail][head]
-            if tail not in found and edge["flow"] < edge["capacity"]:
-                found.add(tail)
-                stack.append(tail)
-    return found
+        node = flow.add_node()
+        flow.between(producer, node, cost)
+        for reader in readers:
+            flow.between(node, reader, BOUNDLESS)
 
 
 def _passes(tensor: Passage, prefix: Collection[int]) -> bool:
@@ -155,12 +158,3 @@ def _passes(tensor: Passage, prefix: Collection[int]) -> bool:
     if tensor.producer not in prefix:
         return False
     return tensor.leaves or any(unit not in prefix for unit in tensor.readers)
-
-
-def _feeders(problem: Problem) -> tuple[set[int], ...]:
-    feeders: tuple[set[int], ...] = tuple(set() for _ in problem.outside)
-    for tensor in problem.passages:
-        if tensor.producer is not None:
-            for unit in tensor.readers:
-                feeders[unit].add(tensor.producer)
-    return feeders
