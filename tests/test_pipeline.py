@@ -143,7 +143,7 @@ def test_a_second_run_writes_the_same_bytes_and_not_to_the_model(
             assert path.read_bytes() == again.read_bytes(), path.name
 
 
-def test_int16_auto_widens_values_off_the_npu_only(tmp_path: Path) -> None:
+def test_int16_auto_widens_values_off_the_npu_only(bundle: Path, tmp_path: Path) -> None:
     split(tmp_path / "out", *FEW, "--int16", "auto")
     types = {
         path.name: {tensor.dtype for tensor in read(path.read_bytes()).tensors.values()}
@@ -152,3 +152,18 @@ def test_int16_auto_widens_values_off_the_npu_only(tmp_path: Path) -> None:
     assert types["0-npu.tflite"] <= {"int8", "int32", "bool"}
     assert "int16" in types["1-cpu.tflite"]
     assert "float32" not in types["1-cpu.tflite"]
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    units = report["precision"]["int16"]["units"]
+    assert 0 < len(units) < 100 and report["precision"]["int16"]["error_left"] <= 0.1
+    assert 8.0 < report["precision"]["average_bits"] < 9.0
+    precision = json.loads((tmp_path / "out" / "manifest.json").read_text())["precision"]
+    assert "dets" in precision["values"]["16"] and "GATHER" in precision["int16_operators"]
+    assert (tmp_path / "out" / "parts" / "0-npu.tflite").read_bytes() == (
+        bundle / "parts" / "0-npu.tflite"
+    ).read_bytes()
+
+
+def test_int8_says_what_sixteen_bits_would_gain(report: dict[str, Any]) -> None:
+    trial = report["verification"]["int16"]
+    assert trial["option"] == "--int16 auto" and trial["runs"] == 4
+    assert 0.0 <= trial["now"] <= 1.0 and 0.0 <= trial["then"] <= 1.0

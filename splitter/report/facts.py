@@ -38,7 +38,8 @@ def width_facts(summary: Summary) -> Iterator[tuple[str, str]]:
     elif comparison.wider:
         gain, figure = 100 * comparison.wider.gain, comparison.wider.figure
         runs = words.counted(comparison.wider.runs, "run")
-        yield "16 bits", f"none; outside the NPU they gain {gain:+.1f} points: {figure} ({runs})"
+        gains = f"they would gain {gain:.1f} points of {figure}" if gain > 0 else "nothing to gain"
+        yield "16 bits", f"none; outside the NPU {gains} ({runs})"
     elif comparison.untried:
         yield "16 bits", f"none; {comparison.untried}"
 
@@ -87,8 +88,8 @@ def _errors(stage: StageErrors) -> str:
         return "equal bit for bit"
     names = [tensor.name for tensor in stage.tensors]
     listed = ", ".join(f"{n} {words.error(stage.unordered(n).relative_rms)}" for n in names)
-    sets = ", query order aside" if stage.aligned else ""
-    return f"relative RMS {listed}{sets}"
+    sets = " of all queries, in any order:" if stage.aligned else ""
+    return f"relative RMS{sets} {listed}"
 
 
 def decision_facts(comparison: Comparison) -> Iterator[tuple[str, str]]:
@@ -132,7 +133,10 @@ def _detection_facts(name: str, decisions: DetectionDecisions) -> Iterator[tuple
         f"{same.extra} extra; mean overlap {same.overlap:.3f}",
     )
     before, after = decisions.reference, decisions.candidate
-    if before and after:
+    if before and not decisions.annotated:
+        found = f"the float model finds none of the annotated objects (mAP50 {before.ap50:.3f})"
+        yield "COCO", f"not compared: {found}"
+    elif before and after:
         yield (
             "COCO",
             f"mAP50 {before.ap50:.3f} in float, {after.ap50:.3f} now; "

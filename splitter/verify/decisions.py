@@ -38,6 +38,14 @@ class DetectionDecisions:
     reference: Precision | None = None
     candidate: Precision | None = None
 
+    @property
+    def annotated(self) -> bool:
+        """Whether the annotated objects are ones that the float model finds at all."""
+        return self.reference is not None and self.reference.ap50 >= LEAST
+
+
+LEAST = 0.01
+"""Precision of the float model under which the annotations are not about this model."""
 
 Decisions = DetectionDecisions | Answers
 

@@ -123,6 +123,7 @@ class SetAgreement:
     weakened:   of the reference detections not found, those that are still there under the score
                 (same class, overlap): the object is seen, the score has fallen below the line.
     overlap:    mean intersection over union of the pairs.
+    rows:       detections of the reference at any score, of which `reference` are over it.
     score_rms:  root mean square difference of the scores of the pairs.
     score_bias: mean score difference, candidate minus reference.
     """
@@ -136,6 +137,12 @@ class SetAgreement:
     overlap: float
     score_rms: float
     score_bias: float
+    rows: int = 0
+
+    @property
+    def crowded(self) -> bool:
+        """The reference takes most of what it looks at for an object: untrained weights do that."""
+        return 2 * self.reference > self.rows > 0
 
     @property
     def found_share(self) -> float:
@@ -179,6 +186,7 @@ def agree(
         overlap=float(np.mean(overlap)) if overlap else 1.0,
         score_rms=float(np.sqrt(np.mean(differences**2))),
         score_bias=float(np.mean(differences)),
+        rows=sum(len(detections) for detections in reference),
     )
 
 

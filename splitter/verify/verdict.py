@@ -95,12 +95,25 @@ def decide(findings: Findings, circumstances: Circumstances, *, gates: Gates = G
         return Verdict("NOT trusted", line, not failed, checks)
     if failed:
         reasons = "; ".join(f"{c.name} {c.measured} (gate: {c.limit})" for c in failed)
-        return Verdict("NOT trusted", f"NOT trusted: {reasons}", False, checks)
+        line = f"NOT trusted: {reasons}{_hint(findings)}"
+        return Verdict("NOT trusted", line, False, checks)
     if doubts:
         reasons = "; ".join(_doubt(check) for check in doubts)
         line = f"Trusted with reservations: {facts}. But: {reasons}"
         return Verdict("trusted with reservations", line, True, checks)
     return Verdict("trusted", f"Trusted: {facts}", True, checks)
+
+
+def _hint(findings: Findings) -> str:
+    """What else may be behind a failure."""
+    decisions = findings.decisions
+    if isinstance(decisions, DetectionDecisions) and decisions.agreement.crowded:
+        same = decisions.agreement
+        return (
+            f". The float model takes {same.reference} of {same.rows} queries for objects, as one "
+            "with untrained weights does: then these decisions mean nothing"
+        )
+    return ""
 
 
 def _doubt(check: Check) -> str:
@@ -169,7 +182,7 @@ def _detections(decisions: DetectionDecisions, gates: Gates) -> Iterator[Check]:
     if same.reference < gates.few:
         measured = f"{same.reference} in {same.images} images"
         yield Check("only few detections:", measured, f"at least {gates.few}", False, "doubt")
-    if decisions.reference and decisions.candidate:
+    if decisions.annotated and decisions.reference and decisions.candidate:
         before, after = decisions.reference, decisions.candidate
         many = same.reference >= gates.many
         yield _lost("mAP50 lost", before.ap50 - after.ap50, gates.ap50_drop, gates, many=many)
@@ -252,7 +265,7 @@ def _facts(findings: Findings) -> Iterator[str]:
             f"{100 * same.found_share:.1f} % of {same.reference} detections found again, "
             f"{100 * same.extra_share:.1f} % extra"
         )
-        if decisions.reference and decisions.candidate:
+        if decisions.annotated and decisions.reference and decisions.candidate:
             before, after = decisions.reference, decisions.candidate
             yield f"mAP50-95 {before.ap:.3f} in float, {after.ap:.3f} now"
     elif isinstance(decisions, Answers) and decisions.flips.total:

@@ -67,7 +67,7 @@ def _figures(findings: Findings) -> dict[str, tuple[float, float]]:
     if isinstance(decisions, DetectionDecisions) and decisions.agreement.reference:
         same = decisions.agreement
         found = {"detections found again": (same.found_share, 1.0)}
-        if decisions.candidate and decisions.reference and decisions.reference.ap:
+        if decisions.annotated and decisions.candidate and decisions.reference:
             return {"mAP50-95": (decisions.candidate.ap, decisions.reference.ap)} | found
         return found | {"mean overlap with the float boxes": (same.overlap, 1.0)}
     if isinstance(decisions, Answers):

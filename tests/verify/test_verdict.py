@@ -10,7 +10,7 @@ import pytest
 
 from splitter.diagnostics import SplitterError
 from splitter.graph import Array
-from splitter.verify import Circumstances, Comparison, Run, Task, verify, weigh_wider
+from splitter.verify import Circumstances, Comparison, Run, Task, Wider, verify, weigh_wider
 from splitter.verify.decisions import DetectionDecisions
 
 DETECTION = Task("detection", "", boxes="dets", scores="labels")
@@ -278,3 +278,40 @@ def test_what_sixteen_bits_would_gain_is_weighed() -> None:
     )
     unlike = weigh_wider(better, better)
     assert unlike is not None and not unlike.helps
+
+
+def test_a_model_that_takes_every_query_for_an_object_is_said_to_look_untrained() -> None:
+    def crowded(index: int) -> dict[str, Array]:
+        outputs = detector(index)
+        outputs["labels"][:] = np.random.default_rng(index).normal(4, 1, (1, 16, 3))
+        return outputs
+
+    def shuffle(outputs: dict[str, Array]) -> dict[str, Array]:
+        outputs["labels"] = np.roll(outputs["labels"], 1, axis=2)
+        return outputs
+
+    line = judged(crowded, integer=shuffle).verdict.line
+    assert "NOT trusted" in line
+    assert "320 of 320 queries for objects, as one with untrained weights does" in line
+    lost = judged(detector, integer=lambda outputs: {**outputs, "labels": -outputs["labels"]})
+    assert "untrained" not in lost.verdict.line
+
+
+def test_annotations_that_the_float_model_knows_nothing_of_are_no_gate() -> None:
+    boxes = np.tile(np.array([[0.9, 0.9, 0.99, 0.99]], np.float32), (20, 1, 1))
+    elsewhere = {
+        "boxes": boxes,
+        "labels": np.full((20, 1), 7),
+        "counts": np.ones(20, np.int64),
+    }
+    judged_so = judged(detector, annotations=elsewhere)
+    assert not any("mAP" in check.name for check in judged_so.verdict.checks)
+    assert "mAP" not in judged_so.verdict.line
+
+
+def test_little_gain_where_nearly_all_is_lost_is_not_told() -> None:
+    one = Wider("--int16 auto", "detections found again", 0.02, 0.03, 4)
+    assert not one.helps
+    assert replace(one, now=0.97, then=0.98).helps
+    assert not replace(one, now=0.97, then=0.973).helps
+    assert replace(one, figure="mAP50-95", now=0.79, then=0.80, goal=0.81).helps
