@@ -73,4 +73,4 @@ def quantize(
         clip=clip,
         authored={n: q for n, q in authored.parameters.items() if n in ranges},
     )
-    return convert(graph, parameters, npu=npu)
+    return convert(graph, parameters, npu=npu, ranges=known)

@@ -17,6 +17,7 @@ from splitter.quantize import lookup
 from splitter.quantize.affine import affine
 from splitter.quantize.kernels import KERNELS, data_inputs, needs_table
 from splitter.quantize.parameters import Parameters
+from splitter.quantize.ranges import Ranges
 from splitter.quantize.weights import (
     channel_axis,
     quantize_bias,
@@ -27,17 +28,22 @@ from splitter.tflite.types import Array, LiteGraph, Operator, Quantization, Tens
 
 ONE = Quantization((1.0,), (0,))
 
+STEEP = frozenset(("LOG", "RSQRT", "SQRT"))
+"""Functions whose kernel gives way to a table where values lie that they tear apart."""
+
 COMPARISONS = frozenset(
     ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 )
 
 
-def convert(graph: LiteGraph, parameters: Parameters, *, npu: Collection[str]) -> LiteGraph:
-    """The integer form of the graph; no float tensor is left.
+def convert(
+    graph: LiteGraph, parameters: Parameters, *, npu: Collection[str], ranges: Ranges
+) -> LiteGraph:
+    """The integer form of the graph; no float tensor is left. ranges: values seen, for tables.
 
     Raises SplitterError listing every operator that has no integer form.
     """
-    writer = Writer(graph, parameters, npu)
+    writer = Writer(graph, parameters, npu, ranges)
     for index, op in enumerate(graph.operators):
         writer.operator(index, op)
     writer.raise_problems()
@@ -48,9 +54,9 @@ class Writer:
     """Collects the operators and tensors of the integer graph."""
 
     def __init__(
-        self, graph: LiteGraph, parameters: Parameters, npu: Collection[str]
+        self, graph: LiteGraph, parameters: Parameters, npu: Collection[str], ranges: Ranges
     ) -> None:
-        self.graph, self.parameters, self.npu = graph, parameters, npu
+        self.graph, self.parameters, self.npu, self.ranges = graph, parameters, npu, ranges
         self.tensors: dict[str, Tensor] = {}
         self.operators: list[Operator] = []
         self.problems: list[str] = []
@@ -81,7 +87,7 @@ class Writer:
             self._wide_prelu(index, op)
         elif op.code in ("ARG_MAX", "ARG_MIN") and self._bits(op) == 16:
             self._wide_rank(index, op)
-        elif self._needs_table(op):
+        elif self._needs_table(op) or (op.code in STEEP and self._is_steep(op)):
             self._table(index, op)
         else:
             self._plain(index, op)
@@ -285,6 +291,18 @@ class Writer:
     def _needs_table(self, op: Operator) -> bool:
         return needs_table(op.code, self._bits(op))
 
+    def _is_steep(self, op: Operator) -> bool:
+        """Whether the kernel, which knows the middle of each step only, is far off near 0."""
+        name, out = op.inputs[0], op.outputs[0]
+        function = lookup.function_of(self.graph, op)
+        q, target = (self.parameters.tensors.get(n) for n in (name, out))
+        if op.unit in self.npu or name not in self.ranges or function is None:
+            return False
+        if q is None or target is None:
+            return False
+        values = self.ranges[name].values
+        return lookup.steep(function, q, self.parameters.bits[name], target, values)
+
     def _table(self, index: int, op: Operator) -> None:
         """A function of one variable as CAST, ADD, GATHER."""
         function = lookup.function_of(self.graph, op)
@@ -303,8 +321,11 @@ class Writer:
             self.problems.append(f"{op.code} of {op.unit}: output is not quantized")
             return
         else:
+            smooth = lookup.is_smooth(op) and name in self.ranges
+            seen = self.ranges[name].values if smooth else None
+            width = int(target.dtype[3:])
             entries = lookup.table(
-                function, source.quantization, bits, target.quantization, int(target.dtype[3:])
+                function, source.quantization, bits, target.quantization, width, seen
             )
         self._gather(entries, source, target, op.unit)
 
