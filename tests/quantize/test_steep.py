@@ -1,0 +1,44 @@
+"""Functions that are steep within one step of their input."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from splitter.quantize import calibrate, quantize
+from splitter.quantize.lookup import table
+from splitter.tflite.types import Quantization
+from tests.ops.lowered import Lowered, every_lowering, parsed
+
+SPECTRUM = "(float[1,400] x) => (float[1,400] y) { y = Log (x) }"
+
+
+def powers() -> np.ndarray:
+    """Half of the values far under one 256th of the largest."""
+    random = np.random.default_rng(0)
+    return np.exp(random.uniform(-12, 2, (1, 400))).astype(np.float32)
+
+
+def lowered() -> Lowered:
+    return next(m for _, m in every_lowering(parsed(SPECTRUM, opset=17), [{"x": powers()}]))
+
+
+def test_the_logarithm_of_what_rounds_to_zero_is_its_mean() -> None:
+    made = lowered()
+    assert "GATHER" in {op.code for op in made.integer.operators}
+    small = np.log(powers()[powers() < 0.01])
+    spread = float(np.sqrt(np.mean((small - small.mean()) ** 2)))
+    assert made.integer_error() * np.sqrt(np.mean(np.log(powers()) ** 2)) <= spread
+
+
+def test_on_the_npu_the_kernel_stays() -> None:
+    made = lowered()
+    ranges = calibrate(made.graph, [{"x": powers()}], threads=1)
+    units = {op.unit for op in made.graph.operators}
+    assert [op.code for op in quantize(made.graph, ranges, npu=units).operators] == ["LOG"]
+
+
+def test_a_smooth_function_keeps_the_middle_of_each_step() -> None:
+    source, target = Quantization((0.1,), (0,)), Quantization((0.1,), (0,))
+    seen = np.float32([0.04, 0.03, 1.01])
+    plain = table(lambda x: x, source, 8, target, 8)
+    assert np.array_equal(plain, table(lambda x: x, source, 8, target, 8, seen))
