@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError
 
-from splitter.diagnostics import SplitterError
+from splitter.diagnostics import SplitterError, nearest
 from splitter.graph import Value
 
 _BLOCK = 1 << 20
@@ -69,6 +69,55 @@ def load(path: Path) -> Model:
         tuple(value_of(v) for v in proto.graph.input if v.name not in constants),
         tuple(value_of(v) for v in proto.graph.output),
     )
+
+
+def ending_at(model: Model, names: Sequence[str]) -> Model:
+    """The model that ends at these values, whatever it made after them; the given one for none.
+
+    Errors: SplitterError for names that no node of the main graph makes, with the nearest ones.
+    """
+    if not names:
+        return model
+    graph = model.proto.graph
+    makers = {out: node for node in graph.node for out in node.output if out}
+    unknown = [name for name in names if name not in makers]
+    if unknown:
+        raise SplitterError(
+            f"the model makes no value {', '.join(unknown)}",
+            where="--outputs",
+            hint=" ".join(nearest(name, makers) for name in unknown),
+        )
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    typed = {info.name: info for info in (*graph.value_info, *graph.output)}
+    kept = _needed(graph, names)
+    del proto.graph.node[:], proto.graph.output[:]
+    proto.graph.node.extend(node for node in graph.node if any(o in kept for o in node.output))
+    for name in dict.fromkeys(names):
+        proto.graph.output.append(typed.get(name) or onnx.ValueInfoProto(name=name))
+    return replace(model, proto=proto, outputs=tuple(map(value_of, proto.graph.output)))
+
+
+def _needed(graph: onnx.GraphProto, names: Sequence[str]) -> set[str]:
+    """The values that these are made of, and they themselves."""
+    kept = set(names)
+    for node in reversed(graph.node):
+        if kept.intersection(node.output):
+            kept.update(node.input)
+            for attribute in node.attribute:
+                for inner in (attribute.g, *attribute.graphs):
+                    kept.update(_reads(inner))
+    return kept
+
+
+def _reads(graph: onnx.GraphProto) -> Iterator[str]:
+    """All names that a subgraph reads, its own ones too: too many do no harm."""
+    yield from (info.name for info in graph.output)
+    for node in graph.node:
+        yield from node.input
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _reads(inner)
 
 
 def value_of(info: onnx.ValueInfoProto) -> Value:

@@ -11,7 +11,8 @@ import pytest
 from onnx import parser
 
 from splitter.diagnostics import SplitterError
-from splitter.model import load
+from splitter.model import ending_at, load
+from splitter.reference import OnnxRunner
 
 TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -166,3 +167,36 @@ def test_a_model_without_outputs_is_called_so(plain: Path) -> None:
     del model.graph.output[:]
     onnx.save(model, plain)
     assert "no outputs" in message(plain)
+
+
+CHAIN = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2,3] x) => (float[2,3] y, float[2,3] z)
+{ a = Relu(x) b = Exp(a) y = Neg(b) z = Sin(a) }
+"""
+
+
+def chain(tmp_path: Path) -> Path:
+    path = tmp_path / "chain.onnx"
+    path.write_bytes(parser.parse_model(CHAIN).SerializeToString())
+    return path
+
+
+def test_a_model_may_end_at_values_inside(tmp_path: Path) -> None:
+    model = ending_at(load(chain(tmp_path)), ("b", "z"))
+    assert [v.name for v in model.outputs] == ["b", "z"]
+    assert [node.op_type for node in model.proto.graph.node] == ["Relu", "Exp", "Sin"]
+    runtime = OnnxRunner(model.proto)
+    x = np.ones((2, 3), np.float32)
+    assert np.allclose(runtime.run({"x": x})["b"], np.e)
+
+
+def test_a_model_without_other_ends_is_the_same(tmp_path: Path) -> None:
+    model = load(chain(tmp_path))
+    assert ending_at(model, ()) is model
+
+
+def test_an_unknown_end_offers_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(SplitterError) as caught:
+        ending_at(load(chain(tmp_path)), ("y", "bb"))
+    assert "bb" in str(caught.value) and "did you mean b" in str(caught.value)

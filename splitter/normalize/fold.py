@@ -24,6 +24,7 @@ from splitter.normalize.exchange import (
     type_of,
     type_proto,
 )
+from splitter.normalize.frontier import frontier
 from splitter.normalize.inline import inline
 from splitter.normalize.loops import open_loop, open_scan
 from splitter.normalize.sequences import RULES as SEQUENCE_RULES
@@ -33,6 +34,7 @@ GROWTH = 8  # a constant may be this many times its inputs,
 FREE = 1 << 20  # or this many bytes, before it stays an operator;
 FREE_INDEX = 1 << 26  # of integers, which are places to read and write: later passes look at them
 LIKE_INPUT = frozenset(("GroupNormalization",))  # ONNX's inference does not know its output
+SUGGESTED = 16  # values to end a model at, at most; more are no help
 SMALL = 1024  # elements of a constant that shape inference may want to read
 
 
@@ -96,19 +98,27 @@ def infer(draft: Draft, node: Node) -> None:
 
 def require_static(draft: Draft) -> None:
     """Error that names the nodes which make a value dynamic, first causes only."""
-    causes = []
+    causes: list[Node] = []
     for node in draft.nodes:
-        reads = [n for n in node.inputs if n and n not in draft.constants]
-        if all(_static(draft, n) for n in reads):
-            bad = [n for n in node.outputs if n and not _static(draft, n)]
-            if bad:
-                causes.append(f"{node.op} {node.name} (value {bad[0]})")
+        reads = (n for n in node.inputs if n and n not in draft.constants)
+        writes = (n for n in node.outputs if n)
+        if all(_static(draft, n) for n in reads) and not all(_static(draft, n) for n in writes):
+            causes.append(node)
     if causes:
-        more = f" and {len(causes) - 8} more" if len(causes) > 8 else ""
+        ends = frontier(draft, causes, lambda name: _static(draft, name))
         raise SplitterError(
-            "the shape of a value depends on data, or is unknown: " + ", ".join(causes[:8]) + more,
-            hint="export the model without this part, or cut the model before it",
+            "the shape of a value depends on data, or is unknown: " + _by_operator(causes),
+            hint=f"--outputs {','.join(ends)} ends the model before it; your own code does the rest"
+            if 0 < len(ends) <= SUGGESTED
+            else "export the model without this part, or end it before by --outputs NAME,...",
         )
+
+
+def _by_operator(nodes: list[Node]) -> str:
+    names: dict[str, list[str]] = {}
+    for node in nodes:
+        names.setdefault(node.op, []).append(node.name)
+    return "; ".join(f"{op} {', '.join(those)}" for op, those in names.items())
 
 
 def _static(draft: Draft, name: str) -> bool:

@@ -9,7 +9,7 @@ from onnx import numpy_helper
 
 from splitter.diagnostics import SplitterError
 from splitter.normalize import normalize
-from tests.normalize.support import as_model, model_of, ops, run_passes, same
+from tests.normalize.support import as_model, model_of, ops, run_passes, same, weighted
 
 DYNAMIC = "g (float[N,3,H,8] x, float[2,3] z) => (float[M] y) { y = Identity(x) }"
 
@@ -136,3 +136,27 @@ def test_a_constant_output_is_kept() -> None:
     assert same(before, after)
     held = {t.name: numpy_helper.to_array(t).tolist() for t in after.graph.initializer}
     assert [3.0] in held.values()
+
+
+DETECTOR = """g (float[1,3,8,8] image) => (float[K,4] found, float[1] mean) {
+  features = Conv(image, w)
+  flat = Constant<value = int64[2] {-1, 4}>()
+  boxes = Reshape(features, flat)
+  last = Constant<value = int64[1] {1}>()
+  scores = ReduceMax<keepdims = 0>(boxes, last)
+  limit = Constant<value = float {0.5}>()
+  over = Greater(scores, limit)
+  places = NonZero(over)
+  rows = Transpose<perm = [1, 0]>(places)
+  found = GatherND(boxes, rows)
+  all = Constant<value = int64[2] {0, 1}>()
+  mean = ReduceMean<keepdims = 0>(boxes, all)
+}"""
+
+
+def test_a_tail_of_unknown_size_comes_with_values_to_end_at_before_it() -> None:
+    model = weighted(DETECTOR.replace("float[1] mean", "float mean"), {"w": (4, 3, 3, 3)}, opset=18)
+    with pytest.raises(SplitterError) as caught:
+        normalize(as_model(model))
+    assert "NonZero NonZero_places" in caught.value.what
+    assert "--outputs boxes,mean ends the model before it" in caught.value.hint
