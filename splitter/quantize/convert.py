@@ -7,14 +7,13 @@ for which tflite_runtime 2.14 has no QUANTIZE.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
 
 from splitter.diagnostics import SplitterError
 from splitter.quantize import lookup
-from splitter.quantize.affine import affine
 from splitter.quantize.kernels import KERNELS, data_inputs, needs_table
 from splitter.quantize.parameters import Parameters
 from splitter.quantize.ranges import Ranges
@@ -24,17 +23,18 @@ from splitter.quantize.weights import (
     quantize_constant,
     quantize_weights,
 )
+from splitter.quantize.written_out import (
+    COMPARISONS,
+    write_comparison,
+    write_wide_prelu,
+    write_wide_rank,
+)
 from splitter.tflite.types import Array, LiteGraph, Operator, Quantization, Tensor
 
 ONE = Quantization((1.0,), (0,))
 
 STEEP = frozenset(("LOG", "RSQRT", "SQRT"))
 """Functions whose kernel gives way to a table where values lie that they tear apart."""
-
-COMPARISONS = frozenset(
-    ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
-)
-
 
 def convert(
     graph: LiteGraph, parameters: Parameters, *, npu: Collection[str], ranges: Ranges
@@ -62,7 +62,7 @@ class Writer:
         self.problems: list[str] = []
         self._rescaled: dict[tuple[str, int, Quantization, bool], str] = {}
         for name in (*graph.inputs, *graph.outputs):
-            self._variable(name)
+            self.variable(name)
 
     def raise_problems(self) -> None:
         if self.problems:
@@ -82,19 +82,19 @@ class Writer:
         elif KERNELS[op.code].weighted:
             self._weighted(index, op)
         elif op.code in COMPARISONS:
-            self._compare(index, op)
-        elif op.code == "PRELU" and self._bits(op) == 16:
-            self._wide_prelu(index, op)
-        elif op.code in ("ARG_MAX", "ARG_MIN") and self._bits(op) == 16:
-            self._wide_rank(index, op)
+            write_comparison(self, index, op)
+        elif op.code == "PRELU" and self.bits_of(op) == 16:
+            write_wide_prelu(self, index, op)
+        elif op.code in ("ARG_MAX", "ARG_MIN") and self.bits_of(op) == 16:
+            write_wide_rank(self, index, op)
         elif self._needs_table(op) or (op.code in STEEP and self._is_steep(op)):
-            self._table(index, op)
+            self.table(index, op)
         else:
             self._plain(index, op)
 
     # -- tensors ------------------------------------------------------------------------------
 
-    def _variable(self, name: str) -> str:
+    def variable(self, name: str) -> str:
         """A tensor of the float graph in its integer type; others as they are."""
         if name and name not in self.tensors:
             tensor = self.graph.tensors[name]
@@ -107,7 +107,7 @@ class Writer:
             self.tensors[name] = tensor
         return name
 
-    def _add(self, tensor: Tensor) -> str:
+    def add(self, tensor: Tensor) -> str:
         """A new tensor under a free name; an equal one is shared."""
         name, count = tensor.name, 0
         while name in self.tensors and not same(self.tensors[name], tensor):
@@ -116,34 +116,34 @@ class Writer:
         self.tensors[name] = replace(tensor, name=name)
         return name
 
-    def _bits(self, op: Operator) -> int:
+    def bits_of(self, op: Operator) -> int:
         """The width an operator computes in: its output's, else its widest input's."""
         known = self.parameters.bits
         outputs = [known[name] for name in op.outputs if name in known]
         return outputs[0] if outputs else max(known[n] for n in op.inputs if n in known)
 
-    def _input(self, index: int, position: int, op: Operator, name: str) -> str:
+    def input(self, index: int, position: int, op: Operator, name: str) -> str:
         """A variable data input, through a change of scale where one was decided."""
-        self._variable(name)
+        self.variable(name)
         edge = self.parameters.edges.get((index, position))
         if edge is None:
             return name
-        return self._rescaled_once(name, *edge, op.unit)
+        return self.rescaled_once(name, *edge, op.unit)
 
-    def _rescaled_once(self, name: str, bits: int, target: Quantization, unit: str) -> str:
+    def rescaled_once(self, name: str, bits: int, target: Quantization, unit: str) -> str:
         """A tensor at another scale, written once for all that ask for it on the same device."""
         key = (name, bits, target, unit in self.npu)
         if key not in self._rescaled:
-            self._rescaled[key] = self._rescale(name, bits, target, unit)
+            self._rescaled[key] = self.rescale(name, bits, target, unit)
         return self._rescaled[key]
 
-    def _rescale(self, name: str, bits: int, target: Quantization, unit: str) -> str:
+    def rescale(self, name: str, bits: int, target: Quantization, unit: str) -> str:
         source = self.tensors[name]
-        result = self._add(
+        result = self.add(
             Tensor(f"{name}/rescaled", source.shape, f"int{bits}", None, target)
         )
         if unit in self.npu and bits == 8 and source.dtype == "int8":
-            one = self._add(quantize_constant(f"{name}/one", np.ones(()), 8, None))
+            one = self.add(quantize_constant(f"{name}/one", np.ones(()), 8, None))
             options = {"fused_activation_function": "NONE"}
             self.operators.append(Operator("MUL", (name, one), (result,), options, unit))
         elif bits == 16 and source.dtype == "int8":
@@ -154,18 +154,18 @@ class Writer:
             self.operators.append(Operator("QUANTIZE", (name,), (result,), {}, unit))
         return result
 
-    def _constant(self, op: Operator, position: int, target: Quantization | None) -> str:
+    def constant(self, op: Operator, position: int, target: Quantization | None) -> str:
         """A constant operand in the operator's width."""
         name = op.inputs[position]
         data = self.graph.tensors[name].data
         assert data is not None
-        return self._add(quantize_constant(name, data, self._bits(op), target))
+        return self.add(quantize_constant(name, data, self.bits_of(op), target))
 
     # -- operators ----------------------------------------------------------------------------
 
     def _copy(self, op: Operator) -> None:
         for name in (*op.inputs, *op.outputs):
-            self._variable(name)
+            self.variable(name)
         self.operators.append(op)
 
     def _plain(self, index: int, op: Operator) -> None:
@@ -175,12 +175,12 @@ class Writer:
         inputs = []
         for position, name in enumerate(op.inputs):
             if position not in carried or not name:
-                inputs.append(self._variable(name))
+                inputs.append(self.variable(name))
             elif name in self.parameters.tensors:
-                inputs.append(self._input(index, position, op, name))
+                inputs.append(self.input(index, position, op, name))
             else:
-                inputs.append(self._constant(op, position, tied))
-        outputs = tuple(self._variable(name) for name in op.outputs)
+                inputs.append(self.constant(op, position, tied))
+        outputs = tuple(self.variable(name) for name in op.outputs)
         made = replace(op, inputs=tuple(inputs), outputs=outputs)
         self.operators.append(self._repeated(made) if op.code == "TILE" else made)
 
@@ -191,16 +191,16 @@ class Writer:
         if x.dtype != "int16" or any(one not in (1, other) for one, other in lengths):
             return op
         shape = Tensor(f"{y.name}/shape", (len(y.shape),), "int32", np.array(y.shape, np.int32))
-        return Operator("BROADCAST_TO", (x.name, self._add(shape)), op.outputs, {}, op.unit)
+        return Operator("BROADCAST_TO", (x.name, self.add(shape)), op.outputs, {}, op.unit)
 
     def _weighted(self, index: int, op: Operator) -> None:
         """FULLY_CONNECTED and convolutions: per-channel weights, bias in 32 or 64 bits."""
         data_at, weight_at, bias_at = KERNELS[op.code].places
         source = op.inputs[data_at]
         if source in self.parameters.tensors:
-            x = self._input(index, data_at, op, source)
+            x = self.input(index, data_at, op, source)
         else:
-            x = self._constant(op, data_at, None)
+            x = self.constant(op, data_at, None)
         q = self.tensors[x].quantization
         assert q is not None
         weight = self.graph.tensors[op.inputs[weight_at]]
@@ -209,7 +209,7 @@ class Writer:
         if weight.data is None or (bias is not None and bias.data is None):
             self.problems.append(f"{op.code} of {op.unit} with weights that are not constant")
             return
-        dtype = "int32" if self._bits(op) == 8 else "int64"
+        dtype = "int32" if self.bits_of(op) == 8 else "int64"
         data = None if bias is None else bias.data
         weights = quantize_weights(
             weight,
@@ -220,76 +220,19 @@ class Writer:
             lattice=self.parameters.lattice,
         )
         inputs = [
-            name if i in (data_at, weight_at, bias_at) else self._variable(name)
+            name if i in (data_at, weight_at, bias_at) else self.variable(name)
             for i, name in enumerate(op.inputs)
         ]
         inputs += [""] * (bias_at + 1 - len(inputs))
-        inputs[data_at], inputs[weight_at] = x, self._add(weights)
+        inputs[data_at], inputs[weight_at] = x, self.add(weights)
         if bias is not None and data is not None:
             made = quantize_bias(bias.name, data, weights, input_scale=q.scale[0], dtype=dtype)
-            inputs[bias_at] = self._add(made)
-        outputs = tuple(self._variable(name) for name in op.outputs)
+            inputs[bias_at] = self.add(made)
+        outputs = tuple(self.variable(name) for name in op.outputs)
         self.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
-
-    def _compare(self, index: int, op: Operator) -> None:
-        """Against one constant value a look-up, which is exact. Two tensors: raw integers of the
-        same parameters, as 32 bits; the int8 kernel ends the process at a scale of 1 or more.
-        """
-        if lookup.function_of(self.graph, op) is not None:
-            self._table(index, op)
-            return
-        bits = self._bits(op)
-        known = self.parameters.tensors
-        operands = [
-            self._input(index, position, op, name) if name in known else name
-            for position, name in enumerate(op.inputs)
-        ]
-        target = joint([self.tensors.get(n) or self.graph.tensors[n] for n in operands], bits)
-        inputs = []
-        for position, name in enumerate(operands):
-            if op.inputs[position] not in known:
-                name = self._constant(op, position, target)
-            elif self.tensors[name].quantization != target:
-                name = self._rescaled_once(name, bits, target, op.unit)
-            wide = self._add(Tensor(f"{name}/int32", self.tensors[name].shape, "int32"))
-            if not any(wide in other.outputs for other in self.operators):
-                self.operators.append(Operator("CAST", (name,), (wide,), {}, op.unit))
-            inputs.append(wide)
-        outputs = tuple(self._variable(name) for name in op.outputs)
-        self.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
-
-    def _wide_rank(self, index: int, op: Operator) -> None:
-        """The kernel knows 8 and 32 bits; the order of integers is that of what they stand for."""
-        x = self.tensors[self._input(index, 0, op, op.inputs[0])]
-        wide = self._add(Tensor(f"{x.name}/int32", x.shape, "int32"))
-        if not any(wide in other.outputs for other in self.operators):
-            self.operators.append(Operator("CAST", (x.name,), (wide,), {}, op.unit))
-        others = [self._variable(name) for name in (*op.inputs[1:], *op.outputs)]
-        inputs = (wide, *others[: len(op.inputs) - 1])
-        self.operators.append(replace(op, inputs=inputs))
-
-    def _wide_prelu(self, index: int, op: Operator) -> None:
-        """max(x, 0) + slope * min(x, 0): PRELU takes 16 bits without complaint and computes
-        something else (ai-edge-litert 2.3.0). The product is y itself where x is under 0.
-        """
-        x = self.tensors[self._input(index, 0, op, op.inputs[0])]
-        slope = op.inputs[1]
-        known = slope in self.parameters.tensors
-        slope = self._input(index, 1, op, slope) if known else self._constant(op, 1, None)
-        y = self.tensors[self._variable(op.outputs[0])]
-        zero = self._add(quantize_constant(f"{x.name}/zero", np.zeros(()), 16, x.quantization))
-        above, below = (self._add(replace(x, name=f"{y.name}/{n}")) for n in ("above", "below"))
-        product = self._add(replace(y, name=f"{y.name}/product"))
-        plain = {"fused_activation_function": "NONE"}
-        self.operators += [
-            Operator("MAXIMUM", (x.name, zero), (above,), {}, op.unit),
-            Operator("MINIMUM", (x.name, zero), (below,), {}, op.unit),
-            Operator("MUL", (below, slope), (product,), plain, op.unit),
-            Operator("ADD", (above, product), op.outputs, plain, op.unit),
-        ]
 
     def _needs_table(self, op: Operator) -> bool:
-        return needs_table(op.code, self._bits(op))
+        return needs_table(op.code, self.bits_of(op))
 
     def _is_steep(self, op: Operator) -> bool:
         """Whether the kernel, which knows the middle of each step only, is far off near 0."""
@@ -303,16 +246,16 @@ class Writer:
         values = self.ranges[name].values
         return lookup.steep(function, q, self.parameters.bits[name], target, values)
 
-    def _table(self, index: int, op: Operator) -> None:
+    def table(self, index: int, op: Operator) -> None:
         """A function of one variable as CAST, ADD, GATHER."""
         function = lookup.function_of(self.graph, op)
         variable = [(i, n) for i, n in enumerate(op.inputs) if n in self.parameters.tensors]
         if function is None or len(variable) != 1:
-            self.problems.append(f"{op.code} of {op.unit} in {self._bits(op)} bits")
+            self.problems.append(f"{op.code} of {op.unit} in {self.bits_of(op)} bits")
             return
         position, name = variable[0]
-        source = self.tensors[self._input(index, position, op, name)]
-        target = self.tensors[self._variable(op.outputs[0])]
+        source = self.tensors[self.input(index, position, op, name)]
+        target = self.tensors[self.variable(op.outputs[0])]
         assert source.quantization is not None
         bits = int(source.dtype[3:])
         if target.dtype in ("bool", "int32"):
@@ -332,7 +275,7 @@ class Writer:
     def _gather(self, entries: Array, source: Tensor, target: Tensor, unit: str) -> None:
         """Write target: the entry for each of the source's integers."""
         q = target.quantization
-        values = self._add(Tensor(f"{target.name}/table", entries.shape, target.dtype, entries, q))
+        values = self.add(Tensor(f"{target.name}/table", entries.shape, target.dtype, entries, q))
         index = self.table_index(source, unit)
         options = {"axis": 0, "batch_dims": 0}
         self.operators.append(Operator("GATHER", (values, index), (target.name,), options, unit))
@@ -340,9 +283,9 @@ class Writer:
     def table_index(self, source: Tensor, unit: str) -> str:
         """The 32-bit position in a table for every integer of the source."""
         bits = int(source.dtype[3:])
-        wide = self._add(Tensor(f"{source.name}/int32", source.shape, "int32"))
-        index = self._add(Tensor(f"{source.name}/index", source.shape, "int32"))
-        half = self._add(
+        wide = self.add(Tensor(f"{source.name}/int32", source.shape, "int32"))
+        index = self.add(Tensor(f"{source.name}/index", source.shape, "int32"))
+        half = self.add(
             Tensor(f"half_{bits}", (), "int32", np.array(2 ** (bits - 1), np.int32))
         )
         if not any(index in op.outputs for op in self.operators):
@@ -367,15 +310,15 @@ class Writer:
 
     def _cast_to_integer(self, op: Operator) -> None:
         """Float to int32 or bool: the real value, truncated, from a table."""
-        source = self.tensors[self._variable(op.inputs[0])]
+        source = self.tensors[self.variable(op.inputs[0])]
         target = self.graph.tensors[op.outputs[0]]
         assert source.quantization is not None
         half = 2 ** (int(source.dtype[3:]) - 1)
         real = np.arange(-half, half) - source.quantization.zero_point[0]
         entries: Array = np.trunc(real * source.quantization.scale[0])
         entries = (real != 0) if target.dtype == "bool" else entries.astype(target.dtype)
-        values = self._add(Tensor(f"{target.name}/table", entries.shape, target.dtype, entries))
-        self._variable(op.outputs[0])
+        values = self.add(Tensor(f"{target.name}/table", entries.shape, target.dtype, entries))
+        self.variable(op.outputs[0])
         self.operators.append(
             Operator("GATHER", (values, self.table_index(source, op.unit)), op.outputs,
                      {"axis": 0, "batch_dims": 0}, op.unit)
@@ -383,33 +326,16 @@ class Writer:
 
     def _cast_from_integer(self, op: Operator) -> None:
         """int32 or bool to float: QUANTIZE of the integer seen as a tensor of scale 1."""
-        source = self.tensors[self._variable(op.inputs[0])]
+        source = self.tensors[self.variable(op.inputs[0])]
         name = source.name
         if source.dtype != "int32":
-            name = self._add(Tensor(f"{source.name}/int32", source.shape, "int32"))
+            name = self.add(Tensor(f"{source.name}/int32", source.shape, "int32"))
             self.operators.append(
                 Operator("CAST", (source.name,), (name,), {}, op.unit)
             )
         self.tensors[name] = replace(self.tensors[name], quantization=ONE)
-        self._variable(op.outputs[0])
+        self.variable(op.outputs[0])
         self.operators.append(Operator("QUANTIZE", (name,), op.outputs, {}, op.unit))
-
-
-def joint(operands: Sequence[Tensor], bits: int) -> Quantization:
-    """Parameters that cover what all of the tensors can hold; their own when they agree."""
-    known = {t.quantization for t in operands}
-    first = operands[0].quantization
-    if first is not None and known == {first}:
-        return first
-    low = high = 0.0
-    for tensor in operands:
-        if tensor.quantization is not None:
-            ends = np.array([np.iinfo(tensor.dtype).min, np.iinfo(tensor.dtype).max])
-            held = (ends - tensor.quantization.zero_point[0]) * tensor.quantization.scale[0]
-        else:
-            held = np.asarray(tensor.data)
-        low, high = min(low, float(held.min())), max(high, float(held.max()))
-    return affine(low, high, bits=bits, symmetric=False)
 
 
 def same(a: Tensor, b: Tensor) -> bool:
