@@ -47,15 +47,60 @@ class Unit:
     nodes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class OriginNode:
+    """A node of the normalized ONNX model; `sources` are nodes of the original file."""
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The normalized ONNX model that a graph was made of, in ONNX layout and in order.
+
+    values: every value with its shape and type, constants included.
+    """
+
+    nodes: tuple[OriginNode, ...]
+    values: Mapping[str, Value]
+    constants: Mapping[str, Array]
+    outputs: tuple[str, ...] = ()
+
+    @cached_property
+    def producers(self) -> Mapping[str, OriginNode]:
+        return {name: node for node in self.nodes for name in node.outputs if name}
+
+    @cached_property
+    def consumers(self) -> Mapping[str, tuple[OriginNode, ...]]:
+        table: dict[str, list[OriginNode]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                if name:
+                    table.setdefault(name, []).append(node)
+        return {name: tuple(nodes) for name, nodes in table.items()}
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.values[name].shape
+
+
 @dataclass(frozen=True)
 class Graph:
-    """Units in topological order. `values` describes every value, constants included."""
+    """Units in topological order. `values` describes every value, constants included.
+
+    origin: what it was made of, for rules that speak of ONNX; None for a graph made by hand.
+    """
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     values: Mapping[str, Value]
     constants: Mapping[str, Array]
     units: tuple[Unit, ...]
+    origin: Origin | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def producers(self) -> Mapping[str, Unit]:

@@ -230,7 +230,8 @@ class Target(Strict):
 
     @property
     def has_npu(self) -> bool:
-        return self.latency.npu is not None
+        """Whether there is one, its operators known or not."""
+        return self.tool.name != "none"
 
     @property
     def version(self) -> str:

@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from splitter.diagnostics import Reason, SplitterError
+from splitter.diagnostics import Reason
+from splitter.dialect.judge import judge_nodes, nodes_of_units
 from splitter.graph import Graph, Unit
 from splitter.lower import refuse_unknown
 from splitter.ops import OPS
 from splitter.ops.registry import Lowering, fragment
 from splitter.plan import Support, Verdict
-from splitter.rulefile import Condition, Limit, Target, in_versions, trusted
+from splitter.rulecheck import broken_rules
+from splitter.rulefile import Target
 from splitter.tflite.facts import fact
 from splitter.tflite.parameters import LATER
 from splitter.tflite.types import LiteGraph, Operator
-from splitter.tflite.view import BIAS_SLOT, View
+from splitter.tflite.view import BIAS_SLOT, UNKNOWN, View
 
 
 def judge(graph: Graph, target: Target, *, trust: str) -> Support:
@@ -31,19 +33,50 @@ def judge(graph: Graph, target: Target, *, trust: str) -> Support:
     Raises SplitterError for units that no lowering can write, all of them at once.
     """
     refuse_unknown(graph)
-    if target.dialect != "tflite":
-        raise SplitterError(
-            f"rules in the {target.dialect} dialect cannot be used yet", where=target.file
-        )
-    npu = {unit.name: _npu(graph, unit, target, trust) for unit in graph.units}
+    if target.dialect == "onnx":
+        npu = _by_nodes(graph, target, trust)
+    else:
+        npu = {unit.name: _npu(graph, unit, target, trust) for unit in graph.units}
+    if target.has_npu and target.latency.npu is None:
+        npu = {name: _without_figures(verdict, target) for name, verdict in npu.items()}
     cpu = {unit.name: _cpu(graph, unit) for unit in graph.units}
     return Support(npu=npu, cpu=cpu)
+
+
+def _without_figures(verdict: Verdict, target: Target) -> Verdict:
+    """A rule file without figures of its NPU can put nothing there."""
+    if not verdict.fits:
+        return verdict
+    reason = Reason("latency.npu", "figures of the NPU", "none", "", "exact", target.file)
+    return Verdict("", {verdict.lowering: (reason,)})
+
+
+def _by_nodes(graph: Graph, target: Target, trust: str) -> dict[str, Verdict]:
+    """Verdicts of units by the ONNX nodes they stand for; reasons are by node."""
+    if graph.origin is None:
+        raise ValueError("rules about ONNX need the graph's origin")
+    reasons = judge_nodes(graph.origin, target, trust=trust)
+    nodes = nodes_of_units(graph, graph.origin)
+    found: dict[str, Verdict] = {}
+    for unit in graph.units:
+        against = {f"{n.op} {n.name}": reasons[n.name] for n in nodes[unit.name]}
+        refused = {name: why for name, why in against.items() if why}
+        rules = [target.operators.get(node.op) for node in nodes[unit.name]]
+        proxies = sum(rule is not None and rule.confidence == "proxy" for rule in rules)
+        lowering = "" if refused else _cpu(graph, unit).lowering
+        found[unit.name] = Verdict(lowering, refused, proxies)
+    return found
 
 
 def check_lite(
     graph: LiteGraph, target: Target, *, trust: str
 ) -> list[tuple[Operator, tuple[Reason, ...]]]:
-    """The operators of a file that break a rule, each with all its reasons."""
+    """The operators of a file that break a rule, each with all its reasons.
+
+    None for a target whose compiler does not read TFLite.
+    """
+    if target.dialect != "tflite":
+        return []
     checked = ((op, tuple(_broken(graph, op, target, trust))) for op in graph.operators)
     return [(op, reasons) for op, reasons in checked if reasons]
 
@@ -125,70 +158,11 @@ def _proxies(part: LiteGraph, target: Target) -> int:
 
 
 def _broken(graph: LiteGraph, op: Operator, target: Target, trust: str) -> Iterator[Reason]:
-    yield from _not_supported(op, target, trust)
     view = View(graph, op)
-    for address, limit in target.limits(op.code):
-        if not all(_holds(view, condition) for condition in limit.when):
-            continue
-        if not _holds(view, limit):
-            yield _reason(target, address, limit, fact(view, limit.fact))
 
+    def read(name: str) -> object:
+        """A demand on quantization parameters cannot be broken while there are none."""
+        value = fact(view, name)
+        return UNKNOWN if value is None and name not in LATER else value
 
-def _holds(view: View, condition: Condition) -> bool:
-    """A demand on quantization parameters holds as long as there are none."""
-    value = fact(view, condition.fact)
-    if value is None:
-        return condition.fact in LATER
-    return condition.holds(value)
-
-
-def _not_supported(op: Operator, target: Target, trust: str) -> Iterator[Reason]:
-    rule = target.operators.get(op.code)
-    if rule is None:
-        unlisted = target.every.unlisted
-        yield Reason(
-            rule=op.code,
-            limit="the operators of its rule file",
-            actual="not listed",
-            source=target.source_text(unlisted.source),
-            confidence=unlisted.confidence,
-            file=target.file,
-        )
-        return
-    claims = (
-        (rule.support == "yes", "support", "yes", rule.support),
-        (trusted(rule.confidence, trust), "confidence", f"{trust} or better", rule.confidence),
-        (
-            in_versions(target.version, since=rule.since, until=rule.until),
-            "since" if rule.since else "until",
-            f"{target.tool.name} from {rule.since or 'the first'} to {rule.until or 'today'}",
-            target.version,
-        ),
-    )
-    for fulfilled, key, limit, actual in claims:
-        if not fulfilled and (key != "confidence" or rule.support == "yes"):
-            yield Reason(
-                rule=f"{op.code}.{key}",
-                limit=limit,
-                actual=actual,
-                source=target.source_text(rule.source),
-                confidence=rule.confidence,
-                file=target.file,
-            )
-
-
-def _reason(target: Target, address: str, limit: Limit, value: object) -> Reason:
-    return Reason(
-        rule=address,
-        limit=str(limit),
-        actual=_printed(value),
-        source=target.source_text(limit.source),
-        confidence=limit.confidence,
-        file=target.file,
-    )
-
-
-def _printed(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    yield from broken_rules(op.code, target, trust, read)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from splitter.diagnostics import SplitterError, nearest
+from splitter.dialect import facts as onnx_facts
 from splitter.ops import OPS
 from splitter.rulefile import Condition, Target
 from splitter.tflite.codes import CODES
@@ -32,6 +34,21 @@ CPU_CLASSES = (
     *("convolution", "depthwise", "matrix", "elementwise", "lookup", "softmax"),
     *("reduce", "pool", "resize", "copy", "transpose", "gather", "sort"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What rules of a dialect may name: operators, and facts by operator ("" for any)."""
+
+    name: str
+    codes: Callable[[], Collection[str]]
+    facts: Callable[[str], Collection[str]]
+
+
+DIALECTS: Mapping[str, Dialect] = {
+    "tflite": Dialect("TFLite", lambda: CODES, family),
+    "onnx": Dialect("ONNX", onnx_facts.known_operators, onnx_facts.family),
+}
 
 
 def targets() -> tuple[str, ...]:
@@ -125,9 +142,10 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 def _meaning(raw: Mapping[str, Any]) -> Iterator[str]:
     """Mistakes of names: operators, facts, sources, versions, units, lowerings, kernel classes."""
-    if raw.get("dialect") == "tflite":
-        yield from _operators(raw)
-        yield from _preferred(_table(raw, "preferred"))
+    dialect = DIALECTS.get(str(raw.get("dialect")))
+    if dialect is not None:
+        yield from _operators(raw, dialect)
+    yield from _preferred(_table(raw, "preferred"))
     yield from _sources(raw, "")
     yield from _versions(raw)
     classes = _table(_table(_table(raw, "latency"), "cpu"), "classes")
@@ -139,25 +157,29 @@ def _meaning(raw: Mapping[str, Any]) -> Iterator[str]:
             yield f"latency.cpu.classes.{name}: unknown class; {nearest(name, CPU_CLASSES)}"
 
 
-def _operators(raw: Mapping[str, Any]) -> Iterator[str]:
+def _operators(raw: Mapping[str, Any], dialect: Dialect) -> Iterator[str]:
     for index, limit in enumerate(_list(_table(raw, "every"), "limits")):
-        yield from _limit(f"every.limits.{index}", limit, "")
+        yield from _limit(f"every.limits.{index}", limit, dialect.facts(""))
+    taken = []
     for code, rule in _table(raw, "operators").items():
-        if code not in CODES:
-            yield f"operators.{code}: no such TFLite operator; {nearest(code, CODES)}"
+        if code not in dialect.codes():
+            near = nearest(code, dialect.codes())
+            yield f"operators.{code}: no such {dialect.name} operator; {near}"
             continue
+        taken += [code] if isinstance(rule, Mapping) and rule.get("support") == "yes" else []
         for index, limit in enumerate(_list(rule, "limits")):
-            yield from _limit(f"operators.{code}.limits.{index}", limit, code)
+            yield from _limit(f"operators.{code}.limits.{index}", limit, dialect.facts(code))
+    if taken and not _table(_table(raw, "latency"), "npu"):
+        yield f"latency.npu: missing, and the NPU takes {taken[0]}; times need its figures"
 
 
-def _limit(place: str, limit: Any, code: str) -> Iterator[str]:
+def _limit(place: str, limit: Any, known: Collection[str]) -> Iterator[str]:
     if not isinstance(limit, Mapping):
         return
     for part in (limit, *_list(limit, "when")):
         fact = part.get("fact") if isinstance(part, Mapping) else None
         if not isinstance(fact, str):
             continue
-        known = family(code)
         if fact not in known:
             yield f"{place}: no fact {fact!r}; {nearest(fact, known)}"
         if not any(key in part for key in ("min", "max", "equals", "in", "multiple_of")):

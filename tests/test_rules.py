@@ -14,6 +14,9 @@ from splitter.support import check_lite
 from splitter.targets import load_target, targets
 from splitter.tflite.facts import facts
 
+TFLITE = [name for name in targets() if load_target(name).dialect == "tflite"]
+"""The others are in tests/dialect."""
+
 STEPS = {"kernel_volume_16": 16}
 """Facts that only come in multiples."""
 
@@ -63,7 +66,7 @@ class Case:
 
 def cases() -> Iterator[Case]:
     """Each limit once, at the newest of the tool's versions it holds for."""
-    for name in targets():
+    for name in TFLITE:
         target = load_target(name)
         seen = set()
         for version in reversed(target.tool.versions or ("",)):
@@ -128,7 +131,7 @@ def test_a_limit_takes_its_own_values_and_refuses_the_next(case: Case) -> None:
         assert case.address in reasons(case, value)
 
 
-@pytest.mark.parametrize("name", targets())
+@pytest.mark.parametrize("name", TFLITE)
 def test_an_operator_at_any_of_its_limits_is_taken(name: str) -> None:
     target = load_target(name)
     for case in cases():
@@ -140,7 +143,7 @@ def test_an_operator_at_any_of_its_limits_is_taken(name: str) -> None:
                     assert reasons(case, value) == [], f"{case} at {value}"
 
 
-@pytest.mark.parametrize("name", targets())
+@pytest.mark.parametrize("name", TFLITE)
 def test_a_plain_operator_that_is_listed_is_taken(name: str) -> None:
     target = load_target(name)
     for code, rule in target.operators.items():

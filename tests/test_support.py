@@ -160,12 +160,6 @@ def test_units_without_lowering_are_refused_together() -> None:
         judge(graph, IMX95, trust="proxy")
 
 
-def test_another_dialect_is_refused_by_its_file() -> None:
-    onnx = IMX95.model_copy(update={"dialect": "onnx"})
-    with pytest.raises(SplitterError, match="onnx dialect"):
-        judge(linear(), onnx, trust="proxy")
-
-
 def test_biases_become_int32_and_everything_else_float_int8() -> None:
     graph = specimen(
         "FULLY_CONNECTED",

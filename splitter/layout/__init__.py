@@ -90,11 +90,14 @@ ONNX attributes as attrs; whether it can be lowered is for `lower` and `support`
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from splitter.graph import Graph
 from splitter.layout.assign import assign
 from splitter.layout.attention import fuse_attention
 from splitter.layout.build import build
 from splitter.layout.fuse import fuse_units
+from splitter.layout.origin import origin_of
 from splitter.layout.quantized import fake_quantize
 from splitter.layout.units import make_units
 from splitter.layout.wiring import wire
@@ -107,8 +110,9 @@ def layout(model: Model) -> Graph:
     draft = to_draft(model.proto)
     for info in model.proto.graph.value_info:
         draft.types[info.name] = type_of(info.type)
+    origin = origin_of(draft)
     fake_quantize(draft)
     make_units(draft)
     fuse_units(draft)
     wiring = wire(draft)
-    return fuse_attention(build(draft, wiring, assign(wiring)))
+    return replace(fuse_attention(build(draft, wiring, assign(wiring))), origin=origin)

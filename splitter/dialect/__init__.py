@@ -1,0 +1,1 @@
+"""ONNX operators as rule files in the dialect "onnx" speak of them."""
