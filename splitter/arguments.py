@@ -85,11 +85,11 @@ Cut = Annotated[
     typer.Option(metavar="VALUE,...", help="The first NPU part ends here.", rich_help_panel=PLACES),
 ]
 MaxSegments = Annotated[
-    int | None,
+    int,
     typer.Option(
         min=1,
         metavar="N",
-        help="At most N parts, the quickest plan; default: more than two where each pays off.",
+        help="At most N parts, the quickest plan; 3 makes an island on the CPU between NPU parts.",
         rich_help_panel=PLACES,
     ),
 ]

@@ -106,7 +106,7 @@ def split(
     npu: args.Npu = None,
     cpu: args.Cpu = None,
     cut: args.Cut = None,
-    max_segments: args.MaxSegments = None,
+    max_segments: args.MaxSegments = 2,
     int16: args.Int16 = None,
     outputs: args.Outputs = None,
     shape: args.Shape = None,

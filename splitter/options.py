@@ -19,7 +19,7 @@ class Options:
     trust:         the weakest confidence of a rule that may put a unit on the NPU.
     int16:         names of values or nodes that take 16 bits outside the NPU, or ("auto",).
     npu, cpu:      names of nodes that must sit there. cut: values at which the first NPU part ends.
-    max_segments:  at most so many parts; None: more than two where that pays off.
+    max_segments:  at most so many parts; None: more than two where each pays off by the estimate.
     task:          "detection", "classification", "" to be guessed from the outputs.
     """
 
@@ -40,7 +40,7 @@ class Options:
     npu: tuple[str, ...] = ()
     cpu: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
-    max_segments: int | None = None
+    max_segments: int | None = 2
     keep_float: bool = False
     threads: int = 2
     task: str = ""
