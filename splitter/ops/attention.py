@@ -12,6 +12,10 @@ from splitter.ops.linear import fully_connected
 from splitter.ops.reduce import reduce
 from splitter.ops.registry import Emitter, Lowering, Op
 
+ROWS, ELEMENTS = 4096, 1 << 19
+"""The largest SOFTMAX that eIQ Neutron-C takes (backends/nxp of pytorch/executorch); others take
+more or have no limit."""
+
 
 def softmax(e: Emitter, x: str, *, out: str = "") -> str:
     """SOFTMAX over the last axis."""
@@ -54,6 +58,33 @@ def emit_softmax_by_head(e: Emitter, unit: Unit) -> None:
     ]
     y = e.reshape(e.concat(parts, 0), shape)
     _finish(e, unit, y, perm)
+
+
+def emit_softmax_by_rows(e: Emitter, unit: Unit) -> None:
+    """One SOFTMAX for each run of rows that the NPUs with a size limit take."""
+    x, perm = _last_axis(e, unit)
+    shape = e.shape(x)
+    rows, columns = prod(shape[:-1]), shape[-1]
+    flat = e.reshape(x, (rows, columns))
+    step = -(-rows // _pieces(rows, columns))
+    parts = [
+        softmax(e, e.slice(flat, (first, 0), (min(step, rows - first), columns)))
+        for first in range(0, rows, step)
+    ]
+    _finish(e, unit, e.reshape(e.concat(parts, 0), shape), perm)
+
+
+def _pieces(rows: int, columns: int) -> int:
+    return max(-(-rows // ROWS), -(-rows * columns // ELEMENTS))
+
+
+def _many_rows(graph: Graph, unit: Unit) -> str | None:
+    shape = graph.shape(unit.inputs[0])
+    columns = shape[int(unit.attrs.get("axis", -1))] if shape else 1
+    pieces = _pieces(prod(shape) // max(1, columns), columns)
+    if pieces < 2:
+        return f"at most {ROWS} rows and {ELEMENTS} elements"
+    return None if pieces <= 64 else f"{pieces} pieces, over 64"
 
 
 def _several_heads(graph: Graph, unit: Unit) -> str | None:
@@ -137,6 +168,7 @@ OPS = (
         (
             Lowering("softmax", emit_softmax),
             Lowering("softmax_by_head", emit_softmax_by_head, applies=_several_heads),
+            Lowering("softmax_by_rows", emit_softmax_by_rows, applies=_many_rows),
         ),
         commute="axis",
     ),

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from splitter.graph import Graph, Unit
+from splitter.ops.expand import both_sides, choose_side, expanded
 from splitter.ops.registry import NARROW, Emitter, Lowering, Op, lite_dtype
 
 ACTIVATED = {"ADD", "SUB", "MUL", "DIV"}
@@ -18,15 +19,25 @@ ACTIVATED = {"ADD", "SUB", "MUL", "DIV"}
 
 
 def binary(name: str, code: str) -> Op:
-    """A two-input operator with numpy broadcasting."""
+    """A two-input operator with numpy broadcasting; also with one input written out in full."""
 
-    def emit(e: Emitter, unit: Unit) -> None:
+    def finish(e: Emitter, unit: Unit, tensors: list[str]) -> None:
         options = {}
         if code in ACTIVATED:
             options["fused_activation_function"] = unit.attrs.get("activation") or "NONE"
-        e.finish(code, unit, [e.value(name) for name in unit.inputs], **options)
+        e.finish(code, unit, tensors, **options)
 
-    return Op(name, (Lowering(code.lower(), emit),), commute="elementwise")
+    def emit(e: Emitter, unit: Unit) -> None:
+        finish(e, unit, [e.value(name) for name in unit.inputs])
+
+    def emit_expanded(e: Emitter, unit: Unit) -> None:
+        tensors = [e.value(name) for name in unit.inputs]
+        side = choose_side(e.graph, unit)
+        tensors[side] = expanded(e, tensors[side], e.graph.shape(unit.outputs[0]))
+        finish(e, unit, tensors)
+
+    ways = (Lowering(code.lower(), emit), Lowering("expanded", emit_expanded, applies=both_sides))
+    return Op(name, ways, commute="elementwise")
 
 
 def unary(name: str, code: str) -> Op:

@@ -22,6 +22,7 @@ from splitter.ops.functions import compare, scaled, shifted
 from splitter.ops.grid import LOWERINGS, too_large
 from splitter.ops.linear import fully_connected
 from splitter.ops.registry import Emitter, Lowering, Op
+from splitter.ops.separable import emit_separable, separable
 
 
 def _hat(e: Emitter, grid: str, column: int, size: int, *, align_corners: bool) -> str:
@@ -129,6 +130,7 @@ OPS = (
         (
             Lowering("corners", emit_corners, applies=_has_corners),
             Lowering("hat_matmul", emit_hat, applies=_bilinear),
+            Lowering("separable", emit_separable, applies=separable),
             *LOWERINGS,
         ),
         commute="channels_last",

@@ -7,6 +7,7 @@ import numpy as np
 from splitter.graph import Graph, Unit
 from splitter.ops.elementwise import two
 from splitter.ops.registry import Emitter, Lowering, Op
+from splitter.ops.strides import by_reshape, unstrided
 
 
 def emit_reshape(e: Emitter, unit: Unit) -> None:
@@ -50,6 +51,15 @@ def emit_slice(e: Emitter, unit: Unit) -> None:
         "STRIDED_SLICE", unit, [x, *bounds], begin_mask=0, end_mask=0, ellipsis_mask=0,
         new_axis_mask=0, shrink_axis_mask=0, offset=False,
     )
+
+
+def emit_unstrided(e: Emitter, unit: Unit) -> None:
+    """SLICE, RESHAPE and SLICE, for compilers that take unit steps only."""
+    e.bind(by_reshape(e, e.value(unit.inputs[0]), _ranges(e.graph, unit)), unit)
+
+
+def _strided_slice(graph: Graph, unit: Unit) -> str | None:
+    return unstrided(graph.shape(unit.inputs[0]), _ranges(graph, unit))
 
 
 def strided(e: Emitter, x: str, axis: int, start: int, count: int, step: int) -> str:
@@ -289,7 +299,14 @@ OPS = (
     Op("Reshape", (Lowering("reshape", emit_reshape),)),
     Op("Transpose", (Lowering("transpose", emit_transpose),)),
     Op("Identity", (Lowering("reshape", emit_reshape),), commute="elementwise"),
-    Op("Slice", (Lowering("slice", emit_slice),), commute="axis"),
+    Op(
+        "Slice",
+        (
+            Lowering("slice", emit_slice),
+            Lowering("reshape", emit_unstrided, applies=_strided_slice),
+        ),
+        commute="axis",
+    ),
     Op("Concat", (Lowering("concatenation", emit_concat),), commute="axis"),
     Op("Split", (Lowering("slices", emit_split),), commute="axis"),
     Op(
