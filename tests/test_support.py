@@ -81,7 +81,7 @@ def test_a_lowering_that_fits_the_limit_takes_over_from_one_that_does_not() -> N
 def test_a_unit_that_fits_by_no_lowering_carries_the_reasons_of_all() -> None:
     found = verdict(one_unit("Softmax", {"x": (2, 9, 2041)}, out=(2, 9, 2041), axis=-1))
     assert not found.fits
-    assert set(found.reasons) == {"softmax", "softmax_by_head"}
+    assert set(found.reasons) == {"softmax", "softmax_by_head", "softmax_by_rows"}
     assert all("SOFTMAX.channels" in {r.rule for r in group} for group in found.reasons.values())
 
 
@@ -101,6 +101,7 @@ def test_trust_shuts_out_operators_known_only_from_a_sibling() -> None:
     assert rules(verdict(graph, trust="field")) == {
         "SOFTMAX.confidence",
         "Softmax.softmax_by_head",
+        "Softmax.softmax_by_rows",
     }
 
 
