@@ -82,7 +82,9 @@ def test_a_unit_that_fits_by_no_lowering_carries_the_reasons_of_all() -> None:
     found = verdict(one_unit("Softmax", {"x": (2, 9, 2041)}, out=(2, 9, 2041), axis=-1))
     assert not found.fits
     assert set(found.reasons) == {"softmax", "softmax_by_head", "softmax_by_rows"}
-    assert all("SOFTMAX.channels" in {r.rule for r in group} for group in found.reasons.values())
+    for name in ("softmax", "softmax_by_head"):
+        assert "SOFTMAX.channels" in {reason.rule for reason in found.reasons[name]}
+    assert found.reasons["softmax_by_rows"]
 
 
 def test_every_broken_rule_is_told_not_only_the_first() -> None:
