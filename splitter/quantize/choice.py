@@ -8,6 +8,7 @@ calibration samples; the smaller error wins. Decides nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from splitter.tflite.types import Array, LiteGraph, Tensor
 from splitter.tflite.write import write
 
 CANDIDATES: Mapping[str, Clip] = {"least squares": least_squares, "extremes": min_max}
-SAMPLES = 3
+SAMPLES = 2
 ORDERS = ("TOPK_V2", "ARG_MAX", "ARG_MIN")
 """Behind these a small difference reorders rows: errors are taken before them."""
 
@@ -36,7 +37,9 @@ def pick_clip(
     ]
     names = probes(graph)
     wanted = _values(graph, used, names)
-    errors = {name: _error(make(name), used, wanted) for name in CANDIDATES}
+    with ThreadPoolExecutor(len(CANDIDATES)) as pool:  # the interpreters run side by side
+        found = pool.map(lambda name: _error(make(name), used, wanted), CANDIDATES)
+        errors = dict(zip(CANDIDATES, found, strict=True))
     return min(errors, key=lambda name: errors[name])
 
 
