@@ -22,7 +22,7 @@ from splitter.glue.bundle import write_bundle
 from splitter.graph import Array, Value
 from splitter.model import Model
 from splitter.reference import OnnxRunner
-from splitter.tail import NO_TRIAL, IntegerTail, Trial
+from splitter.tail import NO_TRIAL, Trial
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import LiteGraph
 from splitter.tflite.write import write
@@ -72,7 +72,6 @@ def runs(
     reference = OnnxRunner(original.proto, [*names, *inner, *ranked.reference], threads=1)
     floats = FloatModel(replace(exact, outputs=(*exact.outputs, *ranked.candidate)))
     rewritten = None if planned is exact else FloatModel(planned)
-    wider = None if trial.tail is None else IntegerTail(trial.tail)
     with ThreadPoolExecutor(threads) as pool:
         for index, sample in enumerate(samples):
             step(index, len(samples))
@@ -82,7 +81,7 @@ def runs(
             if index + 1 == REWRITTEN:
                 rewritten = None
             raw = {key.partition("/")[2]: array[0] for key, array in made.result().raw.items()}
-            fourth = pool.submit(wider.run, raw) if wider and index < trial.runs else None
+            fourth = pool.submit(trial.tail.run, raw) if trial.tail and index < trial.runs else None
             expected = pool.submit(reference.run, sample).result()
             tie = near_tie(ranked.of(expected, other.result()))
             integer = dict(one.result().outputs)

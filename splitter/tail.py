@@ -46,19 +46,6 @@ def same_border(one: LiteGraph, other: LiteGraph) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A tail in other widths, to be run beside on the first `runs` runs; it takes what the bundle's
-    own takes. None when there is nothing to try; `why` says so where that is worth knowing."""
-
-    tail: LiteGraph | None = None
-    runs: int = 0
-    why: str = ""
-
-
-NO_TRIAL = Trial()
-
-
 class Lead:
     """Everything before an integer tail: quantizes the inputs and runs the NPU part, if any."""
 
@@ -86,9 +73,26 @@ class IntegerTail:
         self._tail = tail
         self._runtime = Interpreter(write(tail))
 
+    @property
+    def graph(self) -> LiteGraph:
+        return self._tail
+
     def run(self, border: Arrays) -> dict[str, Array]:
         made = self._runtime.run({name: border[name] for name in self._tail.inputs})
         return real(self._tail, made)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A tail in other widths, to be run beside on the first `runs` runs; it takes what the bundle's
+    own takes. None when there is nothing to try; `why` says so where that is worth knowing."""
+
+    tail: IntegerTail | None = None
+    runs: int = 0
+    why: str = ""
+
+
+NO_TRIAL = Trial()
 
 
 def run_float(tail: LiteGraph, borders: Sequence[Arrays]) -> list[dict[str, Array]]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from splitter.diagnostics import SplitterError
 from splitter.plan import Plan
-from splitter.tail import NO_TRIAL, Trial, halves, same_border
+from splitter.tail import NO_TRIAL, IntegerTail, Trial, halves, same_border
 from splitter.tflite.facts import macs
+from splitter.tflite.runtime import KernelError
 from splitter.tflite.types import LiteGraph
 from splitter.widen.search import Requantize
 from splitter.width import off_the_npu
@@ -45,5 +47,10 @@ def prepare_trial(
     possible = min(runs, int(WORK / max(1, once)))
     if possible < min(FEWEST, runs):
         return Trial(why="what they would gain was not tried, the part there is too large for it")
-    wide = halves(requantize(everything), plan)[1]
-    return Trial(wide, possible) if same_border(wide, tail) else NO_TRIAL
+    try:
+        wide = halves(requantize(everything), plan)[1]
+        if same_border(wide, tail):
+            return Trial(IntegerTail(wide), possible)
+    except (SplitterError, KernelError):
+        return Trial(why="not every operator there has a form in 16 bits")
+    return NO_TRIAL

@@ -119,8 +119,9 @@ def test_a_trial_takes_what_the_int8_part_hands_on_and_is_closer_to_float(case: 
     eight = case.integer(frozenset())
     trial = prepare_trial(case.floats, eight, case.integer, PLAN, runs=3)
     assert trial.tail is not None and trial.runs == 3
-    assert trial.tail.inputs == halves(eight, PLAN)[1].inputs
-    assert {t.dtype for n, t in trial.tail.tensors.items() if n in ("sum", "back")} == {"int16"}
+    graph = trial.tail.graph
+    assert graph.inputs == halves(eight, PLAN)[1].inputs
+    assert {t.dtype for n, t in graph.tensors.items() if n in ("sum", "back")} == {"int16"}
 
 
 def test_no_trial_where_sixteen_bits_were_asked_for(case: Case) -> None:
