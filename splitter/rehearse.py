@@ -31,7 +31,7 @@ from splitter.verify import Ranking, Run, near_tie
 Arrays = Mapping[str, Array]
 Step = Callable[[int, int], None]
 
-REWRITTEN = 4
+REWRITTEN = 2
 """Samples that also run through the float graph with the plan's lowerings: its error against the
 exact one varies little from sample to sample."""
 
