@@ -41,6 +41,11 @@ BUILT = HERE / "built" / "rfdetr_nano_384.onnx"
 PROPERTY = "refill"
 
 
+def is_stripped(model: onnx.ModelProto) -> bool:
+    """Whether the file says that its weights were taken out."""
+    return any(entry.key == PROPERTY for entry in model.metadata_props)
+
+
 def refill(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy of the model with every recorded tensor filled again."""
     full = onnx.ModelProto()

@@ -21,8 +21,8 @@ import onnx
 
 from bench.corpus import decisions
 from bench.corpus.cases import Arrays, Case, Kind, Record, bindings, records
-from bench.corpus.refill import is_stripped, refill
 from bench.corpus.samples import invented, save, variants
+from models.build_nano import is_stripped, refill
 from splitter.diagnostics import SplitterError
 from splitter.glue.board.bundle import Bundle
 from splitter.glue.board.engine import Settings
@@ -143,7 +143,7 @@ def restored(case: Case, folder: Path) -> Path:
     proto = onnx.load(case.path)
     if not is_stripped(proto):
         return case.path
-    refill(proto)
+    proto = refill(proto)
     onnx.save(proto, folder / case.path.name)
     return folder / case.path.name
 

@@ -15,17 +15,10 @@ from splitter.draft import Draft, Node
 from splitter.layout.spatial import SPATIAL
 from splitter.layout.views import Perm, Shape
 
-ELEMENTWISE = frozenset(
+ATTRIBUTELESS = frozenset(
     [
-        "Add",
-        "Sub",
-        "Mul",
         "Div",
         "Pow",
-        "Min",
-        "Max",
-        "Mod",
-        "PRelu",
         "Equal",
         "Greater",
         "GreaterOrEqual",
@@ -34,6 +27,7 @@ ELEMENTWISE = frozenset(
         "And",
         "Or",
         "Xor",
+        "PRelu",
         "Where",
         "Relu",
         "Sigmoid",
@@ -59,20 +53,20 @@ ELEMENTWISE = frozenset(
         "Mish",
         "Not",
         "IsNaN",
-        "IsInf",
         "Identity",
-        "Gelu",
-        "Elu",
-        "Celu",
-        "LeakyRelu",
-        "ThresholdedRelu",
-        "HardSigmoid",
-        "Selu",
-        "Clip",
-        "Cast",
-        "FakeQuantize",
+        "Min",
+        "Max",
+        "Add",
+        "Sub",
+        "Mul",
     ]
 )
+"""Element-wise operators that are told by their name alone."""
+
+ELEMENTWISE = ATTRIBUTELESS | {
+    "Mod", "IsInf", "Gelu", "Elu", "Celu", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "Selu",
+    "Clip", "Cast", "FakeQuantize",
+}  # fmt: skip
 SAME_AXES = frozenset(("Concat", "Split", "Slice", "Pad", "Tile", "CumSum"))
 LAST_AXIS = frozenset(("Softmax", "LogSoftmax", "TopK"))
 REDUCE = frozenset(

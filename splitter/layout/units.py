@@ -12,7 +12,7 @@ import numpy as np
 
 from splitter.diagnostics import SplitterError
 from splitter.draft import Draft, Node
-from splitter.layout.ports import REDUCE
+from splitter.layout.ports import ATTRIBUTELESS, REDUCE
 from splitter.layout.spatial import SPATIAL
 from splitter.normalize.exchange import dtype_name
 
@@ -245,53 +245,7 @@ def _defaults(draft: Draft, node: Node, problems: Problems) -> None:
     node.attrs = {k: tuple(v) if isinstance(v, list) else v for k, v in node.attrs.items()}
 
 
-PLAIN = frozenset(
-    [
-        "Div",
-        "Pow",
-        "Equal",
-        "Greater",
-        "GreaterOrEqual",
-        "Less",
-        "LessOrEqual",
-        "And",
-        "Or",
-        "Xor",
-        "PRelu",
-        "Where",
-        "Relu",
-        "Sigmoid",
-        "Tanh",
-        "Exp",
-        "Log",
-        "Sqrt",
-        "Reciprocal",
-        "Neg",
-        "Abs",
-        "Floor",
-        "Ceil",
-        "Round",
-        "Sign",
-        "Sin",
-        "Cos",
-        "Tan",
-        "Atan",
-        "Erf",
-        "Softplus",
-        "Softsign",
-        "HardSwish",
-        "Mish",
-        "Not",
-        "IsNaN",
-        "Identity",
-        "Min",
-        "Max",
-        "Add",
-        "Sub",
-        "Mul",
-        "MatMul",
-    ]
-)
+PLAIN = ATTRIBUTELESS | {"MatMul"}
 
 RULES: dict[str, Rule] = {
     "Reshape": _reshape, "Transpose": _transpose, "Slice": _slice, "Pad": _pad, "Tile": _tile,

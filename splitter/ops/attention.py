@@ -47,17 +47,23 @@ def emit_softmax(e: Emitter, unit: Unit) -> None:
         _finish(e, unit, softmax(e, x), perm)
 
 
+def softmax_in_pieces(e: Emitter, x: str, step: int) -> str:
+    """One SOFTMAX for every `step` entries of the first axis."""
+    count, *rest = e.shape(x)
+    begin = (0,) * len(rest)
+    parts = [
+        softmax(e, e.slice(x, (first, *begin), (min(step, count - first), *rest)))
+        for first in range(0, count, step)
+    ]
+    return e.concat(parts, 0)
+
+
 def emit_softmax_by_head(e: Emitter, unit: Unit) -> None:
     """One SOFTMAX for each matrix of the last two axes, for targets with a size limit."""
     x, perm = _last_axis(e, unit)
     shape = e.shape(x)
-    heads, rows, columns = prod(shape[:-2]), shape[-2], shape[-1]
-    stack = e.reshape(x, (heads, rows, columns))
-    parts = [
-        softmax(e, e.slice(stack, (head, 0, 0), (1, rows, columns))) for head in range(heads)
-    ]
-    y = e.reshape(e.concat(parts, 0), shape)
-    _finish(e, unit, y, perm)
+    stack = e.reshape(x, (prod(shape[:-2]), *shape[-2:]))
+    _finish(e, unit, e.reshape(softmax_in_pieces(e, stack, 1), shape), perm)
 
 
 def emit_softmax_by_rows(e: Emitter, unit: Unit) -> None:
@@ -67,11 +73,7 @@ def emit_softmax_by_rows(e: Emitter, unit: Unit) -> None:
     rows, columns = prod(shape[:-1]), shape[-1]
     flat = e.reshape(x, (rows, columns))
     step = -(-rows // _pieces(rows, columns))
-    parts = [
-        softmax(e, e.slice(flat, (first, 0), (min(step, rows - first), columns)))
-        for first in range(0, rows, step)
-    ]
-    _finish(e, unit, e.reshape(e.concat(parts, 0), shape), perm)
+    _finish(e, unit, e.reshape(softmax_in_pieces(e, flat, step), shape), perm)
 
 
 def _pieces(rows: int, columns: int) -> int:
@@ -88,9 +90,8 @@ def _many_rows(graph: Graph, unit: Unit) -> str | None:
 
 
 def _several_heads(graph: Graph, unit: Unit) -> str | None:
-    shape = graph.shape(unit.inputs[0])
-    heads = prod(shape) // max(1, prod(shape[-2:]))
-    if len(shape) < 3 or heads == 1:
+    heads = prod(graph.shape(unit.inputs[0])[:-2])
+    if heads == 1:
         return "there is one head only"
     return None if heads <= 64 else f"{heads} heads, over 64"
 
@@ -122,9 +123,7 @@ def emit_attend(e: Emitter, unit: Unit) -> None:
 def emit_attend_by_head(e: Emitter, unit: Unit) -> None:
     """As `attend`, with one SOFTMAX for each head."""
     scores, values = _rows(e, unit)
-    batch, rows, columns = e.shape(scores)
-    parts = [softmax(e, e.slice(scores, (head, 0, 0), (1, rows, columns))) for head in range(batch)]
-    y = _weigh(e, unit, e.concat(parts, 0), values)
+    y = _weigh(e, unit, softmax_in_pieces(e, scores, 1), values)
     e.reshape(y, e.graph.shape(unit.outputs[0]), out=unit.outputs[0])
 
 
@@ -147,20 +146,13 @@ def emit_attend_exponential(e: Emitter, unit: Unit) -> None:
     e.reshape(y, e.graph.shape(unit.outputs[0]), out=unit.outputs[0])
 
 
-def _several_matrices(graph: Graph, unit: Unit) -> str | None:
-    heads = prod(graph.shape(unit.inputs[0])[:-2])
-    if heads == 1:
-        return "there is one head only"
-    return None if heads <= 64 else f"{heads} heads, over 64"
-
-
 OPS = (
     Op(
         "Attend",
         (
             Lowering("exponential", emit_attend_exponential),
             Lowering("softmax", emit_attend),
-            Lowering("softmax_by_head", emit_attend_by_head, applies=_several_matrices),
+            Lowering("softmax_by_head", emit_attend_by_head, applies=_several_heads),
         ),
     ),
     Op(

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from splitter.quantize.affine import quantize_values
 from splitter.quantize.clipping import Clip, least_squares, min_max
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import Array, LiteGraph, Tensor
@@ -88,9 +89,8 @@ def to_integer(values: Array, tensor: Tensor) -> Array:
     q = tensor.quantization
     if q is None or not np.issubdtype(values.dtype, np.floating):
         return np.asarray(values, tensor.dtype)
-    limit = np.iinfo(tensor.dtype)
-    scaled = np.rint(values / q.scale[0]) + q.zero_point[0]
-    return np.asarray(np.clip(scaled, limit.min, limit.max), tensor.dtype)
+    bits = np.iinfo(tensor.dtype).bits
+    return np.asarray(quantize_values(values, q, bits), tensor.dtype)
 
 
 def to_real(values: Array, tensor: Tensor) -> Array:

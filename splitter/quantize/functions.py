@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from splitter.lower import drop_unused
 from splitter.quantize.evaluate import evaluates
 from splitter.quantize.kernels import FUNCTION, KERNELS
 from splitter.tflite.types import LiteGraph, Operator
@@ -45,7 +46,7 @@ def fold_functions(graph: LiteGraph, *, npu: Collection[str]) -> LiteGraph:
     if not replaced:
         return graph
     operators = [replaced.get(op.outputs[0], op) for op in graph.operators]
-    return _without_unused(replace(graph, operators=tuple(operators)))
+    return drop_unused(replace(graph, operators=tuple(operators)))
 
 
 def _roots(graph: LiteGraph, npu: Collection[str]) -> Mapping[str, str]:
@@ -116,16 +117,3 @@ def _function(graph: LiteGraph, name: str, root: str, cone: tuple[Operator, ...]
     tensors = {tensor: graph.tensors[tensor] for tensor in used}
     body = LiteGraph((root,), (name,), tensors, cone)
     return Operator(FUNCTION, (root,), (name,), {"body": body}, cone[-1].unit)
-
-
-def _without_unused(graph: LiteGraph) -> LiteGraph:
-    """Operators that only fed replaced ones are dropped."""
-    needed = set(graph.outputs)
-    kept: list[Operator] = []
-    for op in reversed(graph.operators):
-        if needed & set(op.outputs):
-            needed.update(op.inputs)
-            kept.append(op)
-    used = needed | {name for op in kept for name in op.outputs} | set(graph.inputs)
-    tensors = {name: tensor for name, tensor in graph.tensors.items() if name in used}
-    return replace(graph, tensors=tensors, operators=tuple(reversed(kept)))
