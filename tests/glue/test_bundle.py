@@ -107,17 +107,22 @@ def test_a_folder_without_write_permission_is_refused_before_the_work(tmp_path: 
         check_out(tmp_path / "out")
 
 
-@pytest.fixture
-def size_limit() -> Iterator[None]:
-    """No file of this process may grow over 1000 bytes, as on a disk that fills up."""
+@contextmanager
+def small_files() -> Iterator[None]:
+    """No file of this process may grow over 1000 bytes, as on a disk that fills up.
+
+    Never around more than the call itself: the limit holds for the log of the tests too.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_write_that_fails_leaves_nothing(tmp_path: Path, size_limit: None) -> None:
-    with pytest.raises(SplitterError, match="cannot be written"):
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    with small_files(), pytest.raises(SplitterError, match="cannot be written"):
         write_bundle(tmp_path / "x" / "out", FILES)
     assert os.listdir(tmp_path) == []
 
