@@ -61,9 +61,7 @@ def main() -> None:
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir()
     measured = {job.name: run(job, OUT / job.name) for job in chosen}
-    races = {
-        job.name: race(contestants(job, OUT / job.name), turns=wanted.turns) for job in chosen
-    }
+    races = {job.name: race(contestants(job, OUT / job.name), turns=wanted.turns) for job in chosen}
     console = Console(width=100, highlight=False)
     console.print(f"{platform.machine()}, Python {platform.python_version()}")
     console.print(jobs_table(measured))

@@ -50,9 +50,7 @@ def race(runners: dict[str, Once], *, turns: int) -> dict[str, float]:
 def onnx_runtime(model: Path) -> Once:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
-    session = onnxruntime.InferenceSession(
-        str(model), options, providers=["CPUExecutionProvider"]
-    )
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     feeds = {i.name: noise(tuple(i.shape), "float32") for i in session.get_inputs()}
     return lambda: session.run(None, feeds)
 

@@ -12,9 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from bench.corpus.cases import Case, find
+from bench.corpus.measure import FLOAT_LIMIT
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-FLOAT_LIMIT, INTEGER_LIMIT = 1e-4, 0.05
+INTEGER_LIMIT = 0.05
+AMPLIFIED = 4
+"""Times the reference's own noise that a float error may be: rounding is random."""
+
+FLIPPED = 0.01
+"""Share of decisions, of those near ties, that may come out otherwise."""
 
 
 def arguments() -> argparse.Namespace:
@@ -78,7 +84,7 @@ def judged(row: dict[str, Any]) -> str:
     """right, coarse (float right, integers over the limit), wrong, or refused."""
     if row["status"] != "done":
         return str(row["status"])
-    if not all(error <= FLOAT_LIMIT for error in row["float_error"].values()):
+    if not converted(row):
         return "wrong"
     if row["split"] is False or row["floats"]:
         return "wrong"
@@ -89,6 +95,16 @@ def judged(row: dict[str, Any]) -> str:
     return "right" if fine else "coarse"
 
 
+def converted(row: dict[str, Any]) -> bool:
+    """Whether the float error is within the limit, or not the conversion's."""
+    for name, error in row["float_error"].items():
+        forced = row["forced_error"].get(name, error)
+        if min(error, forced) > max(FLOAT_LIMIT, AMPLIFIED * row["noise"].get(name, 0.0)):
+            return False
+    differ, total = row["flips"]
+    return bool(differ <= FLIPPED * total)
+
+
 def line_of(row: dict[str, Any]) -> str:
     head = f"{row['status']:8} {row['target']:6} {row['name']:34}"
     if row["status"] in ("crashed", "timeout"):
@@ -97,6 +113,9 @@ def line_of(row: dict[str, Any]) -> str:
     text = f"{head} float {floats:.1e}"
     if more := max(row.get("float_more", {}).values(), default=0.0):
         text += f" ({more:.1e})"
+    if row["forced_error"]:
+        forced, noise = (max(row[key].values()) for key in ("forced_error", "noise"))
+        text += f" (decisions given {forced:.1e}, {row['flips'][0]} differ, noise {noise:.1e})"
     if row["reason"]:
         first = " ".join(row["reason"].split())[:300]
         return f"{text}  at {row['stage']}: {first}"
@@ -107,6 +126,7 @@ def line_of(row: dict[str, Any]) -> str:
     return (
         f"{text} int {integers:.4f} {split} npu {row['on_npu']}/{row['units']} "
         f"{row['operators']} ops {row['bits']:.1f} bit {row['seconds']:.1f} s "
+        f"({row['cpu_seconds']:.1f} of the processor) "
         f"{row['megabytes']:.0f} MB{left}{decided}"
     )
 

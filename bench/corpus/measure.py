@@ -21,9 +21,11 @@ import onnx
 
 from bench.corpus import decisions
 from bench.corpus.cases import Arrays, Case, Kind, Record, bindings, records
+from bench.corpus.conditioning import Forcing, perturbed
 from bench.corpus.samples import invented, save, variants
 from models.build_nano import is_stripped, refill
 from splitter.diagnostics import SplitterError
+from splitter.equalize import equalize
 from splitter.glue.board.bundle import Bundle
 from splitter.glue.board.engine import Settings
 from splitter.glue.board.runner import Runner
@@ -46,6 +48,9 @@ from splitter.verify.tensors import TensorMeter
 COUNTS: Mapping[Kind, tuple[int, int]] = {"zoo": (8, 1), "trained": (24, 24), "models": (8, 2)}
 """Samples of a kind of graph: to calibrate on, to verify on."""
 
+FLOAT_LIMIT = 1e-4
+"""Relative RMS of the float file at an output, against ONNX Runtime."""
+
 Errors = dict[str, float]
 
 
@@ -57,6 +62,13 @@ class Row:
     RMS by output, against ONNX Runtime with its own rewrites off; the float one on the recorded
     runs where there are some, on the others `float_more`. split: the parts equal the whole bit for
     bit. floats: float tensors in the integer file. decisions: (agree, total) by question.
+
+    Where float_error is over the limit: forced_error, what is left of it when every decision is the
+    reference's; flips, (other decisions, all of them); noise, how far the reference itself moves
+    by rounding.
+
+    seconds, cpu_seconds: of the job, on the clock and of the processor (when others use the machine
+    too, the second says more). megabytes: peak of the process, the comparison included.
     """
 
     name: str
@@ -66,6 +78,9 @@ class Row:
     reason: str = ""
     float_error: Errors = field(default_factory=dict)
     float_more: Errors = field(default_factory=dict)
+    forced_error: Errors = field(default_factory=dict)
+    flips: tuple[int, int] = (0, 0)
+    noise: Errors = field(default_factory=dict)
     integer_error: Errors = field(default_factory=dict)
     decisions: dict[str, tuple[int, int]] = field(default_factory=dict)
     split: bool | None = None
@@ -75,6 +90,7 @@ class Row:
     operators: int = 0
     bits: float = 0.0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     stages: dict[str, float] = field(default_factory=dict)
     megabytes: float = 0.0
 
@@ -121,12 +137,13 @@ def measure(case: Case, target: str, int16: Sequence[str], folder: Path) -> Row:
             keep_float=True,
             threads=1,
         )
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), time.process_time()
         result = run(options, clock)
         clock.stage("")
         row.seconds = round(time.perf_counter() - started, 2)
+        row.cpu_seconds = round(time.process_time() - worked, 2)
         describe(row, result, options.out)
-        compare(row, model, result, options.out, validation)
+        compare(row, model, options, validation)
     except SplitterError as error:
         row.status, row.stage, row.reason = "refused", clock.name or "load", str(error)
         if clock.name in ("calibrate", "quantize", "carve", "glue", "verify", "report"):
@@ -183,10 +200,9 @@ def describe(row: Row, result: Result, out: Path) -> None:
     row.bits = round(precision(whole).average, 2)
 
 
-def compare(
-    row: Row, model: Model, result: Result, out: Path, validation: Sequence[Record]
-) -> None:
+def compare(row: Row, model: Model, options: Options, validation: Sequence[Record]) -> None:
     """Float file and bundle against ONNX Runtime, output by output, and the decisions."""
+    out = options.out
     names = [value.name for value in model.outputs]
     reference = OnnxRunner(model.proto, names, threads=1, optimize=False)
     bundle = Runner(Bundle(out), Settings(threads=1))
@@ -198,12 +214,39 @@ def compare(
         real.append(as_declared(floats.run(record.inputs), outputs))
         integer.append(bundle.run(record.inputs).outputs)
     recorded = sum(bool(record.outputs) for record in validation) or len(validation)
-    row.float_error = errors(names, expected[:recorded], real[:recorded])
+    expected_runs = expected[:recorded]
+    row.float_error = errors(names, expected_runs, real[:recorded])
     row.float_more = errors(names, expected[recorded:], real[recorded:])
     row.integer_error = errors(names, expected, integer)
+    if max(row.float_error.values(), default=0.0) > FLOAT_LIMIT:
+        explain(row, model, options, validation[:recorded], expected_runs)
     row.decisions = decisions.compare(row.name, expected, integer)
     if any(node.op_type == "TopK" for node in model.proto.graph.node) and not row.decisions:
         row.decisions = decisions.as_sets(expected, integer)
+
+
+def explain(
+    row: Row,
+    model: Model,
+    options: Options,
+    validation: Sequence[Record],
+    expected: Sequence[Arrays],
+) -> None:
+    """Whether decisions or rounding make the float error, and not the conversion."""
+    graph = equalize(layout(normalize(model, shapes=options.shapes)))
+    support = judge(graph, load_target("cpu"), trust=options.trust)
+    lite = lower(graph, {unit: verdict.lowering for unit, verdict in support.cpu.items()})
+    names = [value.name for value in model.outputs]
+    forcing = Forcing(model.proto, graph, lite)
+    made = [forcing.run(record.inputs) for record in validation]
+    outputs = output_values(model, OnnxRunner(model.proto, names, threads=1), validation[0])
+    row.forced_error = errors(names, expected, [as_declared(one.outputs, outputs) for one in made])
+    counts = [count for one in made for count in one.flips.values()]
+    row.flips = sum(differ for differ, _ in counts), sum(total for _, total in counts)
+    moved = [perturbed(model.proto, names, record.inputs) for record in validation]
+    for sides in zip(*moved, strict=True):
+        for name, error in errors(names, expected, sides).items():
+            row.noise[name] = max(error, row.noise.get(name, 0.0))
 
 
 def output_values(model: Model, reference: OnnxRunner, record: Record) -> list[Value]:
