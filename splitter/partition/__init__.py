@@ -8,11 +8,13 @@ segments    the search for any number of segments
 proof       nothing cheaper was missed, for few units
 wishes      what the user asks for
 costs       milliseconds of every unit on either device
+planner     the problem of a graph, and answers to it as plans
 candidates  the plans, the one to carry out first
 """
 
 from __future__ import annotations
 
-from splitter.partition.candidates import boundary_bytes, plan
+from splitter.partition.candidates import plan
+from splitter.partition.planner import WORTH, boundary_bytes
 
-__all__ = ["boundary_bytes", "plan"]
+__all__ = ["WORTH", "boundary_bytes", "plan"]

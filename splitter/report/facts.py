@@ -12,6 +12,16 @@ from splitter.verify.decisions import Decisions
 from splitter.width import Widening
 
 
+def more_parts(summary: Summary) -> Iterator[str]:
+    """ "3 parts would take an estimated 3.03 ms instead of 5.54 ms (--max-segments 3)"."""
+    now = summary.total_ms
+    for row in summary.more:
+        yield (
+            f"{row.segments} parts would take an estimated {words.milliseconds(row.total_ms)} "
+            f"instead of {words.milliseconds(now)} (--max-segments {row.segments})"
+        )
+
+
 def precision_fact(summary: Summary) -> str:
     """ "8.0 bits a value on average (int8 99.9 %, int16 0.1 %); no float tensor in any part"."""
     elements = summary.precision.elements

@@ -16,6 +16,7 @@ from splitter.report import words
 from splitter.report.data import ReportData
 from splitter.report.facts import (
     decision_facts,
+    more_parts,
     precision_fact,
     stage_facts,
     width_facts,
@@ -67,6 +68,7 @@ def to_html(data: ReportData, summary: Summary) -> str:
         plots=list(_plots(summary)),
         examples=[Markup(example) for example in _examples(data)],
         precision=precision_fact(summary),
+        more_parts=list(more_parts(summary)),
         stages=list(stage_facts(summary)),
         decisions=[
             *decision_facts(summary.comparison),

@@ -35,6 +35,7 @@ def to_json(summary: Summary) -> str:
         "latency": {
             "total_ms": summary.total_ms,
             "candidates": summary.candidates,
+            "more_parts": summary.more,
             "figures": summary.figures,
         },
         "precision": {

@@ -13,6 +13,7 @@ from typing import Any
 
 from splitter.latency import operator_ms, transfer_ms
 from splitter.lower import Rewrite, rewrites
+from splitter.partition import WORTH
 from splitter.plan import Cost, Device, Plan
 from splitter.report.data import ReportData
 from splitter.report.placement import Placement, PlacementGroup, group_cpu, place_units
@@ -149,6 +150,16 @@ class Summary:
     @property
     def total_ms(self) -> float:
         return self.candidates[0].total_ms
+
+    @property
+    def more(self) -> tuple[CandidateRow, ...]:
+        """Candidates of more parts than the plan's, each worth its further parts (`WORTH`)."""
+        found = [self.candidates[0]]
+        for row in sorted(self.candidates[1:], key=lambda row: (row.segments, row.total_ms)):
+            further = row.segments - max(found[-1].segments, 2)
+            if further > 0 and row.total_ms < found[-1].total_ms * (1 - WORTH * further):
+                found.append(row)
+        return tuple(found[1:])
 
 
 def summarize(data: ReportData) -> Summary:

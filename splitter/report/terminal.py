@@ -15,6 +15,7 @@ from rich.text import Text
 from splitter.report import words
 from splitter.report.facts import (
     decision_facts,
+    more_parts,
     precision_fact,
     stage_facts,
     width_facts,
@@ -150,9 +151,11 @@ def _figures(summary: Summary) -> Table:
 
 def _figure_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     best = summary.candidates[0]
-    others = summary.candidates[1:]
+    others = [row for row in summary.candidates[1:] if row.segments <= best.segments]
     beside = "".join(f"; {row.name}: {words.milliseconds(row.total_ms)}" for row in others)
     yield "time", f"{words.milliseconds(best.total_ms)} estimated, not measured{beside}"
+    for line in more_parts(summary):
+        yield "more parts", line
     yield "precision", precision_fact(summary)
     yield from width_facts(summary)
     npu = sum(p.device == "npu" for p in summary.placements)

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from splitter.plan import Cost
 from splitter.report import Summary, to_text
+from splitter.report.summary import CandidateRow
 from splitter.verify import Wider
 
 
@@ -44,3 +46,15 @@ def test_a_gain_of_sixteen_bits_is_told(summary: Summary) -> None:
     assert "with --int16 auto: mAP50-95 83.0 % instead of 80.0 % (+3.0 points, 32 runs)" in text
     useless = replace(comparison, wider=replace(wider, then=0.80))
     assert "--int16" not in to_text(replace(summary, comparison=useless))
+
+
+def test_more_parts_are_told_where_each_saves_its_share(summary: Summary) -> None:
+    def row(segments: int, total: float) -> CandidateRow:
+        return CandidateRow("x", 1, 1, segments, Cost(total, 0.0, 0.0, 0.0), total)
+
+    several = (row(2, 5.54), row(3, 3.03), row(5, 3.01), row(1, 36.0))
+    made = replace(summary, candidates=several)
+    assert [one.segments for one in made.more] == [3]
+    text = " ".join(to_text(made).split())
+    assert "3 parts would take an estimated 3.03 ms instead of 5.54 ms (--max-segments 3)" in text
+    assert "more parts" not in to_text(replace(summary, candidates=(row(2, 3.1), row(3, 3.09))))
