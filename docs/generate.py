@@ -1,4 +1,5 @@
-"""Writes docs/operators.md: what the ONNX node tests say of every operator and opset.
+"""Writes docs/operators.md, what the ONNX node tests say of every operator and opset, and
+docs/support, the rules of every target.
 
 Run as python docs/generate.py [--check]. With --check nothing is written and the exit status is 1
 when the page is not current.
@@ -15,9 +16,12 @@ import onnx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from splitter.supportpage import support_index, support_page
+from splitter.targets import load_target, targets
 from tests.node_suite import Outcome, node_tests, run_suite
 
 PAGE = Path(__file__).with_name("operators.md")
+SUPPORT = Path(__file__).with_name("support")
 
 HEAD = """# Operators
 
@@ -89,12 +93,28 @@ def _scope(found: Iterable[Outcome]) -> list[str]:
     return lines + [f"- {reason}: {count} tests" for reason, count in why.most_common()]
 
 
+def support_pages() -> dict[Path, str]:
+    """docs/support: the index and a page for each rule file."""
+    known = [load_target(name) for name in targets()]
+    pages = {SUPPORT / f"{target.name}.md": support_page(target) for target in known}
+    return {SUPPORT / "README.md": support_index(known), **pages}
+
+
 def main(arguments: list[str]) -> int:
-    text = page(run_suite(node_tests()))
+    pages = {PAGE: page(run_suite(node_tests())), **support_pages()}
     if "--check" in arguments:
-        return int(not PAGE.exists() or PAGE.read_text() != text)
-    PAGE.write_text(text)
+        old = [path for path, text in pages.items() if not _is(path, text)]
+        for path in old:
+            print(f"not current: {path.relative_to(PAGE.parent.parent)}; run make docs")
+        return int(bool(old))
+    SUPPORT.mkdir(exist_ok=True)
+    for path, text in pages.items():
+        path.write_text(text)
     return 0
+
+
+def _is(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text() == text
 
 
 if __name__ == "__main__":

@@ -135,6 +135,17 @@ Json = Annotated[
 ]
 
 
+def required_target(name: str) -> str:
+    """The target's name; without one a SplitterError that lists them."""
+    from splitter.targets import targets
+
+    if not name:
+        raise SplitterError(
+            "for which NPU?", where="--target", hint=f"one of {', '.join(targets())}"
+        )
+    return name
+
+
 def floats(option: str, text: str) -> tuple[float, ...]:
     """ "0.485,0.456,0.406"; SplitterError for anything else."""
     try:

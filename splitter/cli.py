@@ -18,6 +18,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from splitter import arguments as args
+from splitter.cli_rules import explain_command, rules, targets_command
 from splitter.diagnostics import SplitterError
 
 GOOD, FAILED, BAD_INPUT = 0, 1, 2
@@ -28,14 +29,12 @@ BAD_USE: Any = next(
 """What an unknown option and its like raise; newer typer has its own click and exports no name."""
 
 EPILOG = (
-    "More: split inspect FILE.tflite|OUT, split targets, split rules show|check. Any other call of"
-    " split is coreutils' split; splitter is always this tool."
+    "More: split explain MODEL.onnx, split inspect FILE.tflite|OUT, split targets, split rules"
+    " show|check. Any other call of split is coreutils' split; splitter is always this tool."
 )
 
 job = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 tools = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-rules = typer.Typer(help="Look at rule files.")
-tools.add_typer(rules, name="rules")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -118,15 +117,10 @@ def split(
     """Split an ONNX model into an INT8 part for the NPU and one for the CPU."""
     from splitter.options import Options
     from splitter.rulefile import TRUSTS
-    from splitter.targets import targets
 
-    if not target:
-        raise SplitterError(
-            "for which NPU?", where="--target", hint=f"one of {', '.join(targets())}"
-        )
     options = Options(
         model=model,
-        target=target,
+        target=args.required_target(target),
         out=Path(output or f"{model.stem}-{Path(target).stem}"),
         calibration=calibration,
         calibration_samples=calibration_samples,
@@ -191,37 +185,6 @@ def inspect_command(
     return FAILED if any(one.failures for one in found) else GOOD
 
 
-@tools.command("targets")
-def targets_command(as_json: args.Json = False) -> int:
-    """The NPUs that rule files come with."""
-    from splitter.targets import load_target, targets
-
-    known = [load_target(name) for name in targets()]
-    if as_json:
-        print(json.dumps([{"name": one.name, "title": one.title} for one in known], indent=1))
-    else:
-        print("\n".join(f"{one.name:<12} {one.title}" for one in known))
-    return GOOD
-
-
-@rules.command("show")
-def rules_show(target: Annotated[str, typer.Argument(metavar="TARGET")]) -> int:
-    """Every rule of a target, with its source and confidence."""
-    from splitter.rulebook import rulebook
-    from splitter.targets import load_target
-
-    print(rulebook(load_target(target)))
-    return GOOD
-
-
-@rules.command("check")
-def rules_check(
-    files: Annotated[list[str], typer.Argument(metavar="TARGET|FILE.toml ...")],
-) -> int:
-    """Whether rule files are right; every mistake is listed."""
-    from splitter.targets import load_target
-
-    for file in files:
-        target = load_target(file)
-        print(f"{file}: {len(target.operators)} operators, revision {target.revision}")
-    return GOOD
+tools.command("targets")(targets_command)
+tools.command("explain")(explain_command)
+tools.add_typer(rules, name="rules")

@@ -98,8 +98,20 @@ def as_int8(graph: LiteGraph) -> LiteGraph:
         else tensor
         for name, tensor in graph.tensors.items()
     }
-    operators = tuple(op for op in graph.operators if op.code not in ("QUANTIZE", "DEQUANTIZE"))
+    operators = tuple(
+        _integer_form(graph, op)
+        for op in graph.operators
+        if op.code not in ("QUANTIZE", "DEQUANTIZE")
+    )
     return replace(graph, tensors=tensors, operators=operators)
+
+
+def _integer_form(graph: LiteGraph, op: Operator) -> Operator:
+    """A CAST of integers to float is QUANTIZE once floats are int8."""
+    made = graph.tensors[op.outputs[0]] if op.outputs else None
+    if op.code != "CAST" or made is None or made.dtype != "float32":
+        return op
+    return op if graph.tensors[op.inputs[0]].dtype == "float32" else replace(op, code="QUANTIZE")
 
 
 def lowering_of(unit: Unit, name: str) -> Lowering:

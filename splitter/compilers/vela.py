@@ -13,6 +13,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from splitter.compilers.command import run
@@ -23,8 +24,10 @@ MARKER = "ethos-u"
 
 _WARNING = re.compile(r"operator: \S+, ofm: '(.*)'\nReason: (.*)")
 _OLD_WARNING = re.compile(
-    r"Warning: \S+ '(.*)' is not supported on the NPU\. Placing on CPU instead\n((?: .*\n)*)"
+    r"Warning: (?:Unsupported TensorFlow Lite semantics for )?\S+ '(.*)'"
+    r"(?: is not supported on the NPU)?\. Placing on CPU instead\n((?: .*\n)*)"
 )
+_OPTIONS = ("--accelerator-config", "--system-config", "--memory-mode", "--config")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,10 @@ class Vela:
             )
         return said[-1]
 
+    def ignoring(self, codes: Sequence[str]) -> Vela:
+        """The same, with these kinds of operators left to the CPU from the start."""
+        return Vela((*self.command, "--ignore-ops", ",".join(codes)) if codes else self.command)
+
     def place(self, model: bytes) -> Placement:
         with tempfile.TemporaryDirectory(prefix="vela-") as name:
             folder = Path(name)
@@ -58,6 +65,13 @@ class Vela:
             return read_placement(
                 converted.read_bytes(), MARKER, why=reasons(ran.output), npu_ms=estimate(folder)
             )
+
+
+def accelerator(command: str) -> tuple[str, ...]:
+    """The options of a rule file's command that say which NPU is compiled for."""
+    words = command.split()
+    pairs = pairwise(words)
+    return tuple(word for option, value in pairs if option in _OPTIONS for word in (option, value))
 
 
 def reasons(log: str) -> dict[str, str]:

@@ -1,0 +1,102 @@
+"""The commands about targets and their rules: `split targets`, `split rules ...`.
+
+Arguments in, text out; what is printed is made by `rulebook`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from splitter import arguments as args
+
+rules = typer.Typer(help="Look at rule files, check them, learn them from a compiler.")
+
+
+def targets_command(as_json: args.Json = False) -> int:
+    """The NPUs that rule files come with."""
+    from splitter.rulebook import counts
+    from splitter.targets import load_target, targets
+
+    known = [(load_target(name), counts(load_target(name))) for name in targets()]
+    if as_json:
+        rows: list[dict[str, Any]] = [
+            {
+                "name": target.name,
+                "title": target.title,
+                "dialect": target.dialect,
+                "tool": target.tool.name,
+                "version": target.version,
+                "versions": list(target.tool.versions),
+                "max_segments": target.max_segments,
+                "operators": {kind: found[kind] for kind in ("yes", "no", "unknown")},
+            }
+            for target, found in known
+        ]
+        print(json.dumps(rows, indent=1))
+        return 0
+    for target, found in known:
+        known_of = f"{found['yes']} operators" if target.has_npu else "no NPU"
+        print(f"{target.name:<11} {target.title}; {known_of}")
+    return 0
+
+
+@rules.command("show")
+def rules_show(
+    target: Annotated[str, typer.Argument(metavar="TARGET|FILE.toml")],
+    operator: Annotated[str, typer.Argument(metavar="[OPERATOR]")] = "",
+    as_json: args.Json = False,
+) -> int:
+    """The rules of a target, or of one operator: limits, source, confidence."""
+    from splitter.rulebook import rulebook, rules_json
+    from splitter.targets import load_target
+
+    loaded = load_target(target)
+    if as_json:
+        print(json.dumps(rules_json(loaded, operator), indent=1))
+    else:
+        print(rulebook(loaded, operator))
+    return 0
+
+
+@rules.command("check")
+def rules_check(
+    files: Annotated[list[str], typer.Argument(metavar="TARGET|FILE.toml ...")],
+) -> int:
+    """Whether rule files are right; every mistake is listed, with the valid names."""
+    from splitter.targets import load_target
+
+    for file in files:
+        target = load_target(file)
+        print(f"{file}: {len(target.operators)} operators, revision {target.revision}")
+    return 0
+
+
+def explain_command(
+    model: args.Model,
+    node: Annotated[str, typer.Argument(metavar="[NODE]")] = "",
+    target: args.Target = "",
+    assumed: Annotated[
+        list[str] | None,
+        typer.Option("--assume", metavar="OPERATOR,...", help="Plan as if the NPU took them."),
+    ] = None,
+    trust: args.Trust = "proxy",
+    shape: args.Shape = None,
+    as_json: args.Json = False,
+) -> int:
+    """Why operators are on the CPU: all reasons, what it costs, what would move them."""
+    from splitter.explanation import explanation
+    from splitter.rulefile import TRUSTS
+
+    found = explanation(
+        model,
+        args.required_target(target),
+        node=node,
+        assumed=args.names(assumed),
+        trust=args.one_of("--trust", trust, TRUSTS),
+        shapes=args.shapes(shape),
+    )
+    print(json.dumps(found.to_json(), indent=1) if as_json else found.to_text())
+    return 0
