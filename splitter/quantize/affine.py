@@ -18,7 +18,7 @@ def affine(low: float, high: float, *, bits: int, symmetric: bool) -> Quantizati
         top = 32767 if bits == 16 else 127
         bound = max(-low, high)
         return Quantization((usable(bound / top),), (0,))
-    zero = int(np.clip(round(-128 - low * 255 / max(high - low, 1e-30)), -128, 127))
+    zero = min(max(round(-128 - low * 255 / max(high - low, 1e-30)), -128), 127)
     below = -low / (zero + 128) if zero > -128 else 0.0
     above = high / (127 - zero) if zero < 127 else 0.0
     return Quantization((usable(max(below, above)),), (zero,))

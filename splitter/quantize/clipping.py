@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from splitter.quantize.affine import affine, quantize_values
 from splitter.quantize.ranges import Range
-from splitter.tflite.types import Array
+from splitter.tflite.types import Array, Quantization
 
 Function = Callable[[Array], Array]
 Clip = Callable[[Range, bool, "Function | None"], tuple[float, float]]
@@ -43,21 +43,34 @@ def least_squares(
     centers = ((borders[1:] + borders[:-1]) / 2)[filled]
     counts, total = counts[filled], float(counts.sum())
     goal = centers if function is None else function(centers)
-    best = (np.inf, low, high)
     shrink = SHRINK if function is None else BEHIND
-    for a in shrink if low < 0 and not symmetric and not entry.masked else (1.0,):
-        for b in shrink if high > 0 or symmetric else (1.0,):
-            bounds = (low * b, high * b) if symmetric else (low * a, high * b)
-            q = affine(*bounds, bits=8, symmetric=symmetric)
-            real = (quantize_values(centers, q, 8) - q.zero_point[0]) * q.scale[0]
-            if function is not None:
-                real = through(function, real, goal)
-            wrong = real - goal
-            error = float((np.square(wrong) * counts).sum() / total)
-            error += CORRELATED * float((wrong * counts).sum() / total) ** 2
-            if error < best[0] * (1 - 1e-9):
-                best = (error, *bounds)
-    return best[1], best[2]
+    below = shrink if low < 0 and not symmetric and not entry.masked else (1.0,)
+    above = shrink if high > 0 or symmetric else (1.0,)
+    bounds = [(low * (b if symmetric else a), high * b) for a in below for b in above]
+    chosen = [affine(*one, bits=8, symmetric=symmetric) for one in bounds]
+    wrong = _rounded(centers, chosen, function, goal) - goal
+    errors = np.square(wrong) @ counts / total
+    errors += CORRELATED * np.square(wrong @ counts / total)
+    return bounds[_first_of_the_least(errors)]
+
+
+def _rounded(
+    values: Array, chosen: Sequence[Quantization], function: Function | None, goal: Array
+) -> Array:
+    """What is left of the values, a row for each choice of parameters, behind the function."""
+    scale = np.array([q.scale for q in chosen])
+    zero = np.array([q.zero_point for q in chosen])
+    steps = np.rint(values / scale)
+    real = (np.clip(steps, -128 - zero, 127 - zero)) * scale
+    if function is None:
+        return np.asarray(real)
+    return np.asarray(through(function, real.reshape(-1), goal).reshape(real.shape))
+
+
+def _first_of_the_least(errors: Array) -> int:
+    """An error that is smaller by rounding alone is not smaller; one that is no number counts last."""
+    errors = np.where(np.isnan(errors), np.inf, errors)
+    return int(np.flatnonzero(errors <= errors.min() * (1 + 1e-9))[0])
 
 
 def through(function: Function, values: Array, goal: Array) -> Array:

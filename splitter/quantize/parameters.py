@@ -12,10 +12,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from splitter.quantize.affine import affine, usable
-from splitter.quantize.clipping import Clip, Function, min_max
+from splitter.quantize.clipping import Clip, min_max
 from splitter.quantize.kernels import KERNELS, data_inputs, needs_table
 from splitter.quantize.lookup import function_of
-from splitter.quantize.ranges import Ranges
+from splitter.quantize.ranges import Range, Ranges
 from splitter.tflite.types import LiteGraph, Operator, Quantization
 
 WIDER = 2.0
@@ -45,6 +45,7 @@ class Parameters:
     bits: Mapping[str, int]
     edges: Mapping[tuple[int, int], tuple[int, Quantization]] = field(default_factory=dict)
     lattice: bool = False
+
 
 SUM_SHIFT = {"ADD": {8: 20, 16: 15}, "SUB": {8: 20, 16: 15}}
 """By how many bits the kernels shift the inputs up: 2 * input scale / 2**shift must be under the
@@ -106,6 +107,7 @@ class Chooser:
         self.broken: set[tuple[int, int]] = set()
         self.symmetric: set[str] = set()
         self.fixed: dict[str, Quantization] = dict(authored)
+        self.bounds: dict[tuple[int, bool, str], tuple[float, float]] = {}
         self.lattice = bool(authored)
 
     def choose(self) -> Parameters:
@@ -273,17 +275,34 @@ class Chooser:
         return largest / float(2 ** (bits - 1) - 1)
 
     def _group_range(self, names: list[str], symmetric: bool) -> tuple[float, float]:
-        function = self._read_by(names[-1]) if len(names) == 1 else None
-        clip = self.clip if self.bits[names[0]] == 8 else min_max  # 16 bits have room for all
-        bounds = [clip(self.ranges[name], symmetric, function) for name in names]
+        reader = self._read_by(names[-1]) if len(names) == 1 else None
+        if self.bits[names[0]] != 8:  # 16 bits have room for all
+            bounds = [min_max(self.ranges[name], symmetric) for name in names]
+        else:
+            bounds = [self._bounds(self.ranges[name], symmetric, reader) for name in names]
         return min(b[0] for b in bounds), max(b[1] for b in bounds)
 
-    def _read_by(self, name: str) -> Function | None:
-        """The function of one variable that alone reads the tensor."""
+    def _bounds(
+        self, entry: Range, symmetric: bool, reader: Operator | None
+    ) -> tuple[float, float]:
+        """The bounds to cover, found once for all steps of a recurrence, which share a range."""
+        function = None if reader is None else function_of(self.graph, reader)
+        code = ""
+        if reader is not None and function is not None:
+            if len(reader.inputs) > 1 or reader.options:
+                return self.clip(entry, symmetric, function)
+            code = reader.code
+        key = (id(entry), symmetric, code)
+        if key not in self.bounds:
+            self.bounds[key] = self.clip(entry, symmetric, function)
+        return self.bounds[key]
+
+    def _read_by(self, name: str) -> Operator | None:
+        """What alone reads the tensor."""
         readers = self.graph.consumers[name]
         if len(readers) != 1 or name in self.graph.outputs:
             return None
-        return function_of(self.graph, readers[0])
+        return readers[0]
 
     def _rescale_edges(self, tensors: Mapping[str, Quantization]) -> None:
         """Edges whose input has another type or other parameters than the operator needs."""
@@ -303,7 +322,8 @@ class Chooser:
                     low, high = clip(self.ranges[name], False, None)
                     fixed = tensors[floats[0]] if floats and self._ties(index) else None
                     self.edges[index, i] = (
-                        bits, fixed or affine(low, high, bits=bits, symmetric=False)
+                        bits,
+                        fixed or affine(low, high, bits=bits, symmetric=False),
                     )
 
 
