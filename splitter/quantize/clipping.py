@@ -68,8 +68,7 @@ def _rounded(
 
 
 def _first_of_the_least(errors: Array) -> int:
-    """An error that is smaller by rounding alone is not smaller; one that is no number counts last."""
-    errors = np.where(np.isnan(errors), np.inf, errors)
+    """An error that is smaller by rounding alone is not smaller."""
     return int(np.flatnonzero(errors <= errors.min() * (1 + 1e-9))[0])
 
 
