@@ -23,6 +23,7 @@ from bench.corpus import decisions
 from bench.corpus.cases import Arrays, Case, Kind, Record, bindings, records
 from bench.corpus.conditioning import Forcing, perturbed
 from bench.corpus.samples import invented, save, variants
+from bench.corpus.verdict import FLOAT_LIMIT
 from models.build_nano import is_stripped, refill
 from splitter.diagnostics import SplitterError
 from splitter.equalize import equalize
@@ -47,9 +48,6 @@ from splitter.verify.tensors import TensorMeter
 
 COUNTS: Mapping[Kind, tuple[int, int]] = {"zoo": (8, 1), "trained": (24, 24), "models": (8, 2)}
 """Samples of a kind of graph: to calibrate on, to verify on."""
-
-FLOAT_LIMIT = 1e-4
-"""Relative RMS of the float file at an output, against ONNX Runtime."""
 
 Errors = dict[str, float]
 

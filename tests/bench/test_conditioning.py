@@ -10,8 +10,8 @@ import onnx
 import onnx.parser
 import pytest
 
-from bench.corpus.__main__ import judged
 from bench.corpus.conditioning import OWN, Forcing, perturbed
+from bench.corpus.verdict import judged
 from splitter.layout import layout
 from splitter.lower import lower
 from splitter.model import load
