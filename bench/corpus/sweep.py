@@ -14,14 +14,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.corpus.cases import Case, find
+from bench.corpus.cases import Case, Kind, find
 from bench.corpus.verdict import Row, judged, largest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TARGETS = ("imx95", "cpu")
+KINDS: tuple[Kind, ...] = ("zoo", "trained", "models")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """What says which graphs, and within which limits."""
     parser.add_argument("--zoo", type=Path, help="folder of small graphs with recorded arrays")
     parser.add_argument("--trained", type=Path, help="folder of trained models with records")
@@ -33,6 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gigabytes", type=float, default=12, help="address space of a graph")
 
 
+def has_folder(wanted: argparse.Namespace) -> bool:
+    """Whether any folder of graphs is given."""
+    return any(getattr(wanted, kind) for kind in KINDS)
+
+
 def sweep(wanted: argparse.Namespace) -> Iterator[Row]:
     """The rows of all graphs wanted, target by target, as they come."""
     for case in cases(wanted):
@@ -41,7 +47,7 @@ def sweep(wanted: argparse.Namespace) -> Iterator[Row]:
 
 
 def cases(wanted: argparse.Namespace) -> Iterator[Case]:
-    for kind in ("zoo", "trained", "models"):
+    for kind in KINDS:
         folder = getattr(wanted, kind)
         for case in find(folder, kind) if folder else ():
             if not wanted.only or any(part in case.name for part in wanted.only):
