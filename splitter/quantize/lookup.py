@@ -38,14 +38,19 @@ def function_of(graph: LiteGraph, op: Operator) -> Function | None:
     if op.code == FUNCTION:
         body = op.options["body"]
         return lambda x: evaluate(body, x)
+    if not evaluates(op.code):
+        return None
     variable = [name for name in op.inputs if graph.tensors[name].data is None]
-    constants = [graph.tensors[name].data for name in op.inputs if name not in variable]
-    uniform = all(data is not None and np.unique(data).size == 1 for data in constants)
-    if not evaluates(op.code) or len(variable) != 1 or not uniform:
+    constants = [data for name in op.inputs if (data := graph.tensors[name].data) is not None]
+    if len(variable) != 1 or not all(_is_uniform(data) for data in constants):
         return None
     tensors = {name: graph.tensors[name] for name in (*op.inputs, *op.outputs)}
     alone = LiteGraph((variable[0],), (op.outputs[0],), tensors, (op,))
     return lambda x: evaluate(alone, x)
+
+
+def _is_uniform(data: Array) -> bool:
+    return bool(data.size and (data == data.flat[0]).all())
 
 
 def table(
