@@ -57,7 +57,7 @@ class Forcing:
         self._reference = OnnxRunner(proto, self.decisions, threads=1, optimize=False)
 
     def run(self, inputs: Arrays) -> Forced:
-        decided = self._reference.run(inputs)
+        decided = self._reference.run(inputs) if self.decisions else {}
         shaped = {n: a.reshape(self._lite.tensors[n].shape) for n, a in decided.items()}
         made = self._model.run({**inputs, **shaped})
         outputs = {n: made[n] if n in made else decided[n] for n in self._lite.outputs}

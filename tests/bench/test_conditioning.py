@@ -50,6 +50,17 @@ def test_a_graph_takes_the_decisions_it_is_given_and_counts_its_own_that_differ(
     assert not any(name.endswith(OWN) for name in made.outputs)
 
 
+def test_a_graph_without_decisions_is_run_as_it_is(tmp_path: Path) -> None:
+    onnx.save(onnx.parser.parse_model(CANCELLING), tmp_path / "plain.onnx")
+    model = load(tmp_path / "plain.onnx")
+    graph = layout(normalize(model))
+    chosen = judge(graph, load_target("cpu"), trust="proxy").cpu
+    lite = lower(graph, {unit: verdict.lowering for unit, verdict in chosen.items()})
+    made = Forcing(model.proto, graph, lite).run({"x": np.ones((1, 8), np.float32)})
+    assert made.flips == {}
+    assert made.outputs["y"].tolist() == [[1.0] * 8]
+
+
 def test_the_reference_itself_moves_where_it_cancels_and_hardly_elsewhere() -> None:
     x = np.linspace(1e-3, 2e-3, 8, dtype=np.float32)[None]
     noise = []
