@@ -6,6 +6,7 @@ Arguments in, text out; what is printed is made by `rulebook`.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -83,20 +84,31 @@ def explain_command(
         typer.Option("--assume", metavar="OPERATOR,...", help="Plan as if the NPU took them."),
     ] = None,
     trust: args.Trust = "proxy",
+    npu: args.Npu = None,
+    cpu: args.Cpu = None,
+    cut: args.Cut = None,
+    max_segments: args.MaxSegments = 2,
+    outputs: args.Outputs = None,
     shape: args.Shape = None,
     as_json: args.Json = False,
 ) -> int:
     """Why operators are on the CPU: all reasons, what it costs, what would move them."""
-    from splitter.explanation import explanation
+    from splitter.explain import explanation
+    from splitter.options import Options
     from splitter.rulefile import TRUSTS
 
-    found = explanation(
-        model,
-        args.required_target(target),
-        node=node,
-        assumed=args.names(assumed),
-        trust=args.one_of("--trust", trust, TRUSTS),
+    options = Options(
+        model=model,
+        target=args.required_target(target),
+        out=Path(),
+        outputs=args.names(outputs),
         shapes=args.shapes(shape),
+        trust=args.one_of("--trust", trust, TRUSTS),
+        npu=args.names(npu),
+        cpu=args.names(cpu),
+        cut=args.names(cut),
+        max_segments=max_segments,
     )
+    found = explanation(options, node=node, assumed=args.names(assumed))
     print(json.dumps(found.to_json(), indent=1) if as_json else found.to_text())
     return 0

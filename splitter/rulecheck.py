@@ -15,6 +15,10 @@ Read = Callable[[str], object]
 """The value of a fact by name, None when it cannot be known yet."""
 
 
+LISTED = "the operators of its rule file"
+"""The limit of a reason that says only that an operator is not listed."""
+
+
 def broken_rules(code: str, target: Target, trust: str, read: Read) -> Iterator[Reason]:
     """All reasons against an operator of this code, none when the target takes it."""
     yield from not_supported(code, target, trust)
@@ -35,7 +39,7 @@ def not_supported(code: str, target: Target, trust: str) -> Iterator[Reason]:
         unlisted = target.every.unlisted
         yield Reason(
             rule=code,
-            limit="the operators of its rule file",
+            limit=LISTED,
             actual="not listed",
             source=target.source_text(unlisted.source),
             confidence=unlisted.confidence,

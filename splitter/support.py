@@ -7,7 +7,7 @@ were INT8 already, and again on finished files, there with their quantization pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from splitter.diagnostics import Reason
@@ -24,23 +24,43 @@ from splitter.tflite.parameters import LATER
 from splitter.tflite.types import LiteGraph, Operator
 from splitter.tflite.view import BIAS_SLOT, UNKNOWN, View
 
+CANNOT_WRITE = "splitter.ops"
+"""The source of a reason that is about this tool: a lowering has no form of a unit."""
 
-def judge(graph: Graph, target: Target, *, trust: str) -> Support:
+
+def judge(
+    graph: Graph, target: Target, *, trust: str, assumed: Collection[str] = frozenset()
+) -> Support:
     """Verdicts for every unit on both devices.
 
     trust: the least confidence a rule must have to put an operator on the NPU: vendor, field,
     proxy or inferred. Limits hold whatever their confidence; they can only refuse.
+    assumed: operators of the rules' dialect, or of units, that are taken whatever the rules say.
     Raises SplitterError for units that no lowering can write, all of them at once.
     """
     refuse_unknown(graph)
-    if target.dialect == "onnx":
-        npu = _by_nodes(graph, target, trust)
-    else:
-        npu = {unit.name: _npu(graph, unit, target, trust) for unit in graph.units}
-    if target.has_npu and target.latency.npu is None:
-        npu = {name: _without_figures(verdict, target) for name, verdict in npu.items()}
+    npu = npu_verdicts(graph, graph.units, target, trust=trust, assumed=assumed)
     cpu = {unit.name: _cpu(graph, unit) for unit in graph.units}
     return Support(npu=npu, cpu=cpu)
+
+
+def npu_verdicts(
+    graph: Graph,
+    units: Iterable[Unit],
+    target: Target,
+    *,
+    trust: str,
+    assumed: Collection[str] = frozenset(),
+) -> dict[str, Verdict]:
+    """What `judge` says of some units on the NPU."""
+    if target.dialect == "onnx":
+        found = _by_nodes(graph, target, trust, assumed)
+        npu = {unit.name: found[unit.name] for unit in units}
+    else:
+        npu = {unit.name: _npu(graph, unit, target, trust, assumed) for unit in units}
+    if target.has_npu and target.latency.npu is None:
+        return {name: _without_figures(verdict, target) for name, verdict in npu.items()}
+    return npu
 
 
 def _without_figures(verdict: Verdict, target: Target) -> Verdict:
@@ -51,16 +71,18 @@ def _without_figures(verdict: Verdict, target: Target) -> Verdict:
     return Verdict("", {verdict.lowering: (reason,)})
 
 
-def _by_nodes(graph: Graph, target: Target, trust: str) -> dict[str, Verdict]:
+def _by_nodes(
+    graph: Graph, target: Target, trust: str, assumed: Collection[str]
+) -> dict[str, Verdict]:
     """Verdicts of units by the ONNX nodes they stand for; reasons are by node."""
     if graph.origin is None:
         raise ValueError("rules about ONNX need the graph's origin")
-    reasons = judge_nodes(graph.origin, target, trust=trust)
+    reasons = judge_nodes(graph.origin, target, trust=trust, assumed=assumed)
     nodes = nodes_of_units(graph, graph.origin)
     found: dict[str, Verdict] = {}
     for unit in graph.units:
         against = {f"{n.op} {n.name}": reasons[n.name] for n in nodes[unit.name]}
-        refused = {name: why for name, why in against.items() if why}
+        refused = {name: why for name, why in against.items() if why and unit.op not in assumed}
         rules = [target.operators.get(node.op) for node in nodes[unit.name]]
         proxies = sum(rule is not None and rule.confidence == "proxy" for rule in rules)
         lowering = "" if refused else _cpu(graph, unit).lowering
@@ -118,26 +140,36 @@ def lowering_of(unit: Unit, name: str) -> Lowering:
     return next(lowering for lowering in OPS[unit.op].lowerings if lowering.name == name)
 
 
-def _npu(graph: Graph, unit: Unit, target: Target, trust: str) -> Verdict:
+def _npu(graph: Graph, unit: Unit, target: Target, trust: str, assumed: Collection[str]) -> Verdict:
+    """By the first lowering that fits; by one with an assumed operator before others."""
     reasons: dict[str, tuple[Reason, ...]] = {}
+    first: Verdict | None = None
     for lowering in _ordered(unit, target):
         refused = lowering.applies(graph, unit)
         if refused:
             reasons[lowering.name] = (_inapplicable(unit, lowering, refused),)
             continue
         part = as_int8(fragment(graph, unit, lowering))
-        found = _part_reasons(part, target, trust)
+        needs_word = unit.op in assumed or any(op.code in assumed for op in part.operators)
+        found = () if unit.op in assumed else _part_reasons(part, target, trust, assumed)
         if not found:
-            return Verdict(lowering.name, proxies=_proxies(part, target))
-        reasons[lowering.name] = found
-    return Verdict("", reasons)
+            verdict = Verdict(lowering.name, proxies=_proxies(part, target))
+            if needs_word or not assumed:
+                return verdict
+            first = first or verdict
+        else:
+            reasons[lowering.name] = found
+    return first or Verdict("", reasons)
 
 
-def _part_reasons(part: LiteGraph, target: Target, trust: str) -> tuple[Reason, ...]:
+def _part_reasons(
+    part: LiteGraph, target: Target, trust: str, assumed: Collection[str]
+) -> tuple[Reason, ...]:
     """All reasons against a fragment, equal ones once. Constants and nothing at all always fit."""
     if not part.operators or (not part.inputs and target.has_npu):
         return ()
-    found = (reason for _, reasons in check_lite(part, target, trust=trust) for reason in reasons)
+    checked = check_lite(part, target, trust=trust)
+    found = (reason for op, reasons in checked if op.code not in assumed for reason in reasons)
     return tuple(dict.fromkeys(found))
 
 
@@ -157,7 +189,7 @@ def _inapplicable(unit: Unit, lowering: Lowering, why: str) -> Reason:
         rule=f"{unit.op}.{lowering.name}",
         limit="units that this lowering can write",
         actual=why,
-        source="splitter.ops",
+        source=CANNOT_WRITE,
         confidence="exact",
         file="this tool",
     )

@@ -6,7 +6,7 @@ and that a node no unit stands for speaks for the units that read what it makes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from splitter.diagnostics import Reason
@@ -21,12 +21,16 @@ FUSED = "Attention"
 """The operator of a rule file that takes a whole attention."""
 
 
-def judge_nodes(origin: Origin, target: Target, *, trust: str) -> Mapping[str, tuple[Reason, ...]]:
-    """Node name -> all reasons against it; () for one that the target takes."""
+def judge_nodes(
+    origin: Origin, target: Target, *, trust: str, assumed: Collection[str] = frozenset()
+) -> Mapping[str, tuple[Reason, ...]]:
+    """Node name -> all reasons against it; () for one that the target takes, or of an assumed
+    operator."""
     groups = attention_groups(origin) if FUSED in target.operators else {}
     found: dict[str, tuple[Reason, ...]] = {}
     for node in origin.nodes:
-        alone = _reasons(NodeView(origin, node), target, trust)
+        view = NodeView(origin, node)
+        alone = () if operator_name(view) in assumed else _reasons(view, target, trust)
         group = groups.get(node.name)
         if alone and group and not _fused(origin, group, target, trust):
             alone = ()

@@ -1,0 +1,158 @@
+"""The stages that `split explain` needs, from a file to an explanation.
+
+Decides which questions are asked of the planner, and how many: what each kind would gain is planned
+for the most expensive ones, fewer in large graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from splitter.equalize import equalize
+from splitter.explain.kinds import Kind, kinds
+from splitter.explain.names import find_units
+from splitter.explain.text import Explained, Told
+from splitter.explain.ways import Way, ways
+from splitter.explain.whatif import read_assumed, refused, taken
+from splitter.graph import Graph, Unit
+from splitter.layout import layout
+from splitter.model import ending_at, load
+from splitter.normalize import normalize
+from splitter.options import Options
+from splitter.partition import plan
+from splitter.plan import Plan, Support
+from splitter.rulefile import Target
+from splitter.support import judge
+from splitter.targets import load_target
+
+PLANS, UNITS = 10, 5000
+"""Kinds whose gain is planned: at most so many, and so many units in all their plans together."""
+
+SHOWN = 4
+"""Operators that a text names in a row."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A graph with a target and the options of the main job that say what sits where."""
+
+    graph: Graph
+    target: Target
+    options: Options
+    assumed: frozenset[str]
+
+    def judged(self, assumed: frozenset[str]) -> Support:
+        return judge(self.graph, self.target, trust=self.options.trust, assumed=assumed)
+
+    def plans(self, support: Support) -> tuple[Plan, ...]:
+        return plan(
+            self.graph,
+            support,
+            self.target,
+            npu=self.options.npu,
+            cpu=self.options.cpu,
+            cut=self.options.cut,
+            max_segments=self.options.max_segments,
+        )
+
+
+def explanation(options: Options, *, node: str = "", assumed: Sequence[str] = ()) -> Explained:
+    """Why units are on the CPU, most expensive first.
+
+    options: of the main job; those about samples and output are left alone. node: only what it
+    names, wherever it sits. Raises SplitterError for what the user must change.
+    """
+    target = load_target(options.target)
+    words = read_assumed(target, assumed)
+    original = ending_at(load(options.model), options.outputs)
+    graph = equalize(layout(normalize(original, shapes=options.shapes)))
+    asked = _Asked(graph, target, options, words)
+    support = asked.judged(words)
+    candidates = asked.plans(support)
+    before = asked.plans(asked.judged(frozenset()))[0] if words else candidates[0]
+    chosen = candidates[0]
+    units = (
+        find_units(graph, node, made_by=original.makers)
+        if node
+        else _on_cpu(graph, chosen)
+        if target.has_npu
+        else ()
+    )
+    found = kinds(graph, support, target, chosen, units)
+    told = tuple(_told(asked, support, chosen, found))
+    return Explained(
+        target=target,
+        plan=chosen,
+        more_parts=_more_parts(candidates),
+        told=tuple(sorted(told, key=lambda one: -one.cost_ms)),
+        all_taken=_all_taken(asked, support, told),
+        assumed=tuple(sorted(words)),
+        without=before if words else None,
+    )
+
+
+def _on_cpu(graph: Graph, chosen: Plan) -> tuple[Unit, ...]:
+    names = {name for one in chosen.segments if one.device == "cpu" for name in one.units}
+    return tuple(unit for unit in graph.units if unit.name in names)
+
+
+def _more_parts(candidates: Sequence[Plan]) -> Plan | None:
+    """The quickest plan of more segments, if it is quicker."""
+    chosen = candidates[0]
+    return next(
+        (
+            one
+            for one in candidates[1:]
+            if len(one.segments) > len(chosen.segments) and one.cost.total_ms < chosen.cost.total_ms
+        ),
+        None,
+    )
+
+
+def _told(asked: _Asked, support: Support, chosen: Plan, found: Sequence[Kind]) -> Iterator[Told]:
+    """The most expensive ones come first, and what they would gain is planned."""
+    left = max(1, min(PLANS, UNITS // max(len(asked.graph.units), 1)))
+    for kind in found:
+        if kind.device == "npu":
+            yield Told(kind)
+        elif kind.fits:
+            yield Told(kind, (_why_here(kind),))
+        else:
+            options = asked.options
+            out = ways(asked.graph, asked.target, kind, trust=options.trust, assumed=asked.assumed)
+            gains = _gains(asked, support, chosen, kind) if left > 0 else {}
+            left -= 1
+            yield Told(kind, out, **gains)
+
+
+def _gains(asked: _Asked, support: Support, chosen: Plan, kind: Kind) -> dict[str, float]:
+    """What the plan gains if these units alone were taken, and loses if they alone were not."""
+    if asked.target.latency.npu is None:
+        return {}
+    mine = frozenset(one.unit.name for one in kind.placed)
+    every = refused(asked.graph, support)
+
+    def ms(units: frozenset[str]) -> float:
+        return asked.plans(taken(support, units))[0].cost.total_ms
+
+    now = chosen.cost.total_ms
+    if mine == every:
+        return {"gain_ms": now - ms(mine), "loss_ms": now - ms(mine)}
+    return {"gain_ms": now - ms(mine), "loss_ms": ms(every - mine) - ms(every)}
+
+
+def _why_here(kind: Kind) -> Way:
+    if kind.after:
+        more = f" and {len(kind.after) - SHOWN} more" if len(kind.after) > SHOWN else ""
+        text = f"needs {', '.join(kind.after[:SHOWN])}{more}, which the NPU does not take: only an"
+        return Way("segments", f"{text} NPU part behind them can have it")
+    return Way("plan", "the plan is quicker with it here; --npu puts it there")
+
+
+def _all_taken(asked: _Asked, support: Support, told: Sequence[Told]) -> Plan | None:
+    """The plan if nothing were refused; None where nothing is, or nothing can be gained."""
+    names = refused(asked.graph, support)
+    if not names or asked.target.latency.npu is None or not told:
+        return None
+    return asked.plans(taken(support, names))[0]
