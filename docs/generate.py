@@ -33,7 +33,8 @@ all inputs but the first were given as constants, as models carry weights, axes 
 refusal names the node and the reason; no test goes through with a wrong number.
 
 What has as many rows as the data decides (NonMaxSuppression, NonZero, Unique, Compress at run time)
-is refused: parts have static shapes. Cut the model before it and do it in the glue.
+is refused: parts have static shapes. `--cpu-runtime onnxruntime` runs it in an ONNX part,
+`--outputs` ends the model before it.
 
 In scope {inside}, of these pass {passed} ({percent:.1f} %), refused {refused}; out of scope
 {outside}.

@@ -109,6 +109,14 @@ Outputs = Annotated[
         rich_help_panel=FORM,
     ),
 ]
+CpuRuntime = Annotated[
+    str,
+    typer.Option(
+        metavar="onnxruntime",
+        help="Runs what TFLite has no operator for, and what follows, as a float ONNX part.",
+        rich_help_panel=FORM,
+    ),
+]
 Shape = Annotated[
     list[str] | None,
     typer.Option(

@@ -30,6 +30,7 @@ OPTIONS = frozenset(
         "--calibration",
         "--calibration-samples",
         "--cpu",
+        "--cpu-runtime",
         "--cut",
         "--int16",
         "--json",

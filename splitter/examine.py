@@ -8,10 +8,13 @@ lists its very bytes. What is wrong with a file is `inspect`'s to say.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import onnx
 
 from splitter.diagnostics import SplitterError
 from splitter.glue.manifest import FILE, Manifest, check_files, read_manifest
@@ -48,8 +51,31 @@ class Examined:
         return {**asdict(self), "failures": list(self.failures)}
 
 
-def examine(path: Path, target: Target | None, *, trust: str) -> tuple[Examined, ...]:
-    """A .tflite file, or the parts and the unsplit file of a bundle's folder, in order.
+@dataclass(frozen=True)
+class ExaminedOnnx:
+    """The ONNX part of a bundle: float by design, judged by no rule."""
+
+    file: str
+    device: str
+    operators: dict[str, int]
+    failures: tuple[str, ...] = ()
+
+    def to_text(self) -> str:
+        count = sum(self.operators.values())
+        listed = ", ".join(f"{op} {n}" for op, n in self.operators.items())
+        return (
+            f"{self.file}  (for the {self.device}, ONNX Runtime, float)\n"
+            f"{count} operators: {listed}\nresult: nothing is wrong"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "runtime": "onnxruntime", "failures": list(self.failures)}
+
+
+def examine(
+    path: Path, target: Target | None, *, trust: str
+) -> tuple[Examined | ExaminedOnnx, ...]:
+    """A .tflite file, or the parts of a bundle's folder in order and the unsplit file.
 
     target: whose rules the NPU's parts, or the file, must obey; None asks for none.
     Raises SplitterError when the path is neither, or a file of the bundle was changed.
@@ -58,10 +84,20 @@ def examine(path: Path, target: Target | None, *, trust: str) -> tuple[Examined,
         return (_examine(path, target, trust=trust, device=""),)
     manifest = read_manifest(path)
     check_files(manifest, path)
-    return tuple(
+    files = (
         _examine(path / file, target if device == "npu" else None, trust=trust, device=device)
         for file, device in _files(manifest)
     )
+    return (*files, *_onnx_part(path, manifest))
+
+
+def _onnx_part(path: Path, manifest: Manifest) -> Iterator[ExaminedOnnx]:
+    part = manifest.remainder
+    if part is None:
+        return
+    nodes = onnx.load(str(path / part.file)).graph.node
+    counts = Counter(node.op_type for node in nodes)
+    yield ExaminedOnnx(str(path / part.file), part.device, dict(sorted(counts.items())))
 
 
 def _files(manifest: Manifest) -> Iterator[tuple[str, str]]:

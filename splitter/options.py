@@ -20,6 +20,7 @@ class Options:
     int16:         names of values or nodes that take 16 bits outside the NPU, or ("auto",).
     npu, cpu:      names of nodes that must sit there. cut: values at which the first NPU part ends.
     max_segments:  at most so many parts; None: more than two where each pays off by the estimate.
+    cpu_runtime:   "onnxruntime": runs what TFLite has no operator for, as an ONNX part; or "".
     task:          "detection", "classification", "" to be guessed from the outputs.
     """
 
@@ -43,4 +44,5 @@ class Options:
     max_segments: int | None = 2
     keep_float: bool = False
     threads: int = 2
+    cpu_runtime: str = ""
     task: str = ""

@@ -31,6 +31,7 @@ from splitter.quantize.choice import CANDIDATES, pick_clip
 from splitter.quantize.demands import demands_of
 from splitter.quantize.pieces import part_outputs
 from splitter.rehearse import runs, unpacked
+from splitter.remainder import split_off
 from splitter.report import ReportData, Summary, report_files, summarize, to_json, to_text
 from splitter.support import judge
 from splitter.targets import load_target
@@ -71,10 +72,14 @@ def run(options: Options, progress: Progress) -> Result:
     progress.stage("load")
     original = ending_at(load(options.model), options.outputs)
     progress.stage("normalize")
+    remainder = None
+    if options.cpu_runtime:
+        original, remainder = split_off(original, shapes=options.shapes)
     model = normalize(original, shapes=options.shapes)
     progress.stage("samples")
     samples = read_samples(options, model.inputs)
-    task = find_task(model.outputs, asked=options.task, classes=len(class_names(samples)))
+    asked = options.task or ("none" if remainder else "")
+    task = find_task(model.outputs, asked=asked, classes=len(class_names(samples)))
     progress.stage("layout")
     graph = equalize(layout(model))
     progress.stage("support")
@@ -136,6 +141,7 @@ def run(options: Options, progress: Progress) -> Result:
         parts=tuple(write(part.graph) for part in parts),
         unsplit=write(whole),
         float_file=write(exact) if options.keep_float else None,
+        remainder=remainder.proto.SerializeToString(deterministic=True) if remainder else None,
     )
     progress.stage("glue")
     manifest = build_manifest(
@@ -147,6 +153,7 @@ def run(options: Options, progress: Progress) -> Result:
         samples=samples.calibration,
         options=options,
         joins=parted.joins,
+        remainder=remainder,
     )
     files = {
         **artifacts.files([part.device for part in parts]),
@@ -165,6 +172,7 @@ def run(options: Options, progress: Progress) -> Result:
                 exact=exact,
                 planned=lite,
                 trial=trial,
+                remainder=remainder,
                 threads=options.threads,
                 step=progress.step,
             ),
@@ -189,6 +197,7 @@ def run(options: Options, progress: Progress) -> Result:
         pictures=samples.validation.images,
         sizes=samples.validation.sizes,
         class_names=class_names(samples),
+        onnx_bytes=len(artifacts.remainder or b""),
         notes=(*kept_scales(lite, whole), *parted.notes()),
     )
     summary = summarize(data)

@@ -22,11 +22,12 @@ from splitter.glue.bundle import write_bundle
 from splitter.graph import Array, Value
 from splitter.model import Model
 from splitter.reference import OnnxRunner
+from splitter.remainder import Remainder
 from splitter.tail import NO_TRIAL, Trial
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import LiteGraph
 from splitter.tflite.write import write
-from splitter.verify import Ranking, Run, near_tie
+from splitter.verify import Behind, Ranking, Run, near_tie
 
 Arrays = Mapping[str, Array]
 Step = Callable[[int, int], None]
@@ -52,6 +53,7 @@ def runs(
     exact: LiteGraph,
     planned: LiteGraph,
     trial: Trial = NO_TRIAL,
+    remainder: Remainder | None = None,
     threads: int,
     step: Step = lambda done, total: None,
 ) -> Iterator[Run]:
@@ -59,6 +61,7 @@ def runs(
 
     exact, planned: the float graph with exact lowerings and with those of the plan; often the same
     one. Only the first REWRITTEN samples go through `planned` too: it is a second float model.
+    original, outputs: with a `remainder`, the model up to it.
     Inner values are added where a part hands on a value of the ONNX file, as it is stored there.
     The forms run side by side, a thread each, `threads` of them at a time: two threads in one
     interpreter wait for each other and are slower than one when anything else runs.
@@ -71,6 +74,7 @@ def runs(
     ranked = Rankings(original, exact)
     reference = OnnxRunner(original.proto, [*names, *inner, *ranked.reference], threads=1)
     floats = FloatModel(replace(exact, outputs=(*exact.outputs, *ranked.candidate)))
+    behind = BehindRunner(remainder) if remainder else None
     rewritten = None if planned is exact else FloatModel(planned)
     with ThreadPoolExecutor(threads) as pool:
         for index, sample in enumerate(samples):
@@ -82,9 +86,10 @@ def runs(
                 rewritten = None
             raw = {key.partition("/")[2]: array[0] for key, array in made.result().raw.items()}
             fourth = pool.submit(trial.tail.run, raw) if trial.tail and index < trial.runs else None
+            fifth = pool.submit(behind.whole.run, sample) if behind else None
             expected = pool.submit(reference.run, sample).result()
             tie = near_tie(ranked.of(expected, other.result()))
-            integer = dict(one.result().outputs)
+            integer = dict(one.result().values)
             for name, tensor in inner.items():
                 if raw[name].shape == expected[name].shape:
                     integer[name] = dequantize(raw[name], tensor, expected[name].dtype.name)
@@ -94,12 +99,31 @@ def runs(
             yield Run(
                 expected,
                 integer,
-                made.result().outputs,
+                made.result().values,
                 as_declared(other.result(), outputs),
                 as_declared(third.result(), outputs) if third else None,
                 wider=joined(parts.bundle, raw, fourth.result()) if fourth else None,
                 tie=tie,
+                behind=behind.compared(fifth.result(), sample, expected, made.result().outputs)
+                if behind and fifth
+                else None,
             )
+
+
+class BehindRunner:
+    """The whole file and the ONNX part cut out of it, in ONNX Runtime."""
+
+    def __init__(self, remainder: Remainder) -> None:
+        self._remainder = remainder
+        self.whole = OnnxRunner(remainder.whole.proto, list(remainder.results), threads=1)
+        self._part = OnnxRunner(remainder.proto, threads=1)
+
+    def compared(self, whole: Arrays, sample: Arrays, values: Arrays, integer: Arrays) -> Behind:
+        """values: what ONNX Runtime computes up to the part. integer: the bundle's outputs."""
+        known = {**values, **sample}
+        cut = self._part.run({port.name: known[port.name] for port in self._remainder.inputs})
+        own = list(self._part.outputs)
+        return Behind({n: whole[n] for n in own}, cut, {n: integer[n] for n in own})
 
 
 def inner_values(original: Model, bundle: Bundle) -> dict[str, Tensor]:

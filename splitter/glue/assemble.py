@@ -21,6 +21,7 @@ MODULES = (
     "placement",
     "engine",
     "isolate",
+    "onnx_part",
     "runner",
     "bench",
     "main",
@@ -36,7 +37,8 @@ HEADER = '''\
     python glue/run.py --bench 50
 
 Needs numpy and one of tflite_runtime, ai_edge_litert or tensorflow, Python 3.8 or newer, and the
-bundle's folder around it. From Python, with this file's folder on the path:
+bundle's folder around it; onnxruntime too where a part is an .onnx file. From Python, with this
+file's folder on the path:
 
     outputs = Runner(Bundle(folder), Settings()).run({"input": array}).outputs
 

@@ -17,20 +17,20 @@ import numpy as np
 
 from splitter.calibration import Samples
 from splitter.carve import Part
-from splitter.glue.manifest import (
-    ONNX_LAYOUT,
-    RANDOM_WARNING,
-    STORED_LAYOUT,
+from splitter.glue.entries import (
     CalibrationEntry,
     Constant,
     FileEntry,
     FromConstant,
     FromInput,
     FromPart,
+    FromValue,
     JoinedOutput,
-    Manifest,
     ModelInput,
     ModelOutput,
+    OnnxInput,
+    OnnxOutput,
+    OnnxPart,
     Origin,
     PartEntry,
     PartInput,
@@ -39,13 +39,16 @@ from splitter.glue.manifest import (
     SourceEntry,
     TargetEntry,
     ToolEntry,
+    Unsupported,
 )
+from splitter.glue.manifest import ONNX_LAYOUT, RANDOM_WARNING, STORED_LAYOUT, Manifest
 from splitter.graph import Value
 from splitter.model import Model
 from splitter.options import Options
 from splitter.plan import Device
 from splitter.quantize.pieces import Join
 from splitter.quantize.precision import precision
+from splitter.remainder import Remainder
 from splitter.rulefile import Target
 from splitter.tflite.types import LiteGraph, Tensor
 from splitter.versions import TOOL, package_versions, tool_version
@@ -58,13 +61,19 @@ def part_file(index: int, device: Device) -> str:
     return f"parts/{index}-{device}.tflite"
 
 
+def onnx_file(index: int) -> str:
+    return f"parts/{index}-cpu.onnx"
+
+
 @dataclass(frozen=True)
 class Artifacts:
-    """The .tflite files as bytes: one for each part in order, the whole, the float one if kept."""
+    """The files as bytes: each TFLite part in order, the whole, the float one if kept, and the ONNX
+    part if there is one."""
 
     parts: tuple[bytes, ...]
     unsplit: bytes
     float_file: bytes | None = None
+    remainder: bytes | None = None
 
     def files(self, devices: Sequence[Device]) -> dict[str, bytes]:
         """By their path in the bundle."""
@@ -75,6 +84,8 @@ class Artifacts:
         files[UNSPLIT_FILE] = self.unsplit
         if self.float_file is not None:
             files[FLOAT_FILE] = self.float_file
+        if self.remainder is not None:
+            files[onnx_file(len(self.parts))] = self.remainder
         return files
 
 
@@ -89,6 +100,7 @@ def build_manifest(
     options: Options,
     layouts: Mapping[str, str] | None = None,
     joins: Mapping[str, Join] = {},
+    remainder: Remainder | None = None,
 ) -> Manifest:
     """The manifest of a bundle.
 
@@ -96,6 +108,7 @@ def build_manifest(
     model:   the ONNX model with static shapes: names, shapes and dtypes of its inputs and outputs.
     layouts: boundary tensor -> layout in words ("NHWC"), for those where it is known.
     joins:   outputs of the model that are pieces in `whole`.
+    remainder: what runs behind the parts in ONNX Runtime.
     """
     files = artifacts.files([part.device for part in parts])
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
@@ -131,6 +144,7 @@ def build_manifest(
             for name, join in joins.items()
         ),
         parts=tuple(entries),
+        remainder=_onnx_part(remainder, onnx_file(len(parts)), digests) if remainder else None,
         unsplit=FileEntry(file=UNSPLIT_FILE, sha256=digests[UNSPLIT_FILE]),
         float_file=FileEntry(file=FLOAT_FILE, sha256=digests[FLOAT_FILE])
         if FLOAT_FILE in digests
@@ -201,6 +215,37 @@ def _part(
         ),
         outputs=tuple(
             PartOutput(**_carrier(tensors[name], layouts)) for name in part.graph.outputs
+        ),
+    )
+
+
+def _onnx_part(remainder: Remainder, file: str, digests: Mapping[str, str]) -> OnnxPart:
+    given = {value.name for value in remainder.whole.inputs}
+    opsets = {entry.domain: entry.version for entry in remainder.proto.opset_import}
+    return OnnxPart(
+        file=file,
+        sha256=digests[file],
+        operators=remainder.operators,
+        opset=opsets.get("", opsets.get("ai.onnx", 0)),
+        inputs=tuple(
+            OnnxInput(
+                name=port.name,
+                dtype=port.dtype,
+                shape=tuple(length or 0 for length in port.shape or ()),
+                origin=FromInput(model_input=port.name)
+                if port.name in given
+                else FromValue(value=port.name),
+            )
+            for port in remainder.inputs
+        ),
+        outputs=tuple(
+            OnnxOutput(name=port.name, dtype=port.dtype, shape=port.shape)
+            for port in remainder.outputs
+        ),
+        results=remainder.results,
+        unsupported=tuple(
+            Unsupported(operator=cause.op, node=cause.node, why=cause.why)
+            for cause in remainder.causes
         ),
     )
 

@@ -10,29 +10,35 @@ back real = float32(q - zero_point) * float32(scale); without a scale a plain ca
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Literal
 
-import numpy as np
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    NonNegativeInt,
-    ValidationError,
-    model_validator,
-)
+from pydantic import Field, JsonValue, ValidationError
 
 from splitter.diagnostics import SplitterError
-from splitter.plan import Device
+from splitter.glue.entries import (
+    CalibrationEntry,
+    Carrier,
+    Entry,
+    FileEntry,
+    FromConstant,
+    FromInput,
+    JoinedOutput,
+    ModelInput,
+    ModelOutput,
+    OnnxPart,
+    Origin,
+    PartEntry,
+    PartOutput,
+    PrecisionEntry,
+    SourceEntry,
+    TargetEntry,
+    ToolEntry,
+)
 
 FILE = "manifest.json"
 FORMAT: Literal["split bundle"] = "split bundle"
@@ -42,197 +48,6 @@ STORED_LAYOUT = "as the parts store it"
 QUANTIZE = "q = clip(rint(float32(x) / float32(scale)) + zero_point)"
 DEQUANTIZE = "x = float32(q - zero_point) * float32(scale)"
 RANDOM_WARNING = "CALIBRATED WITH RANDOM DATA: scales, outputs and accuracy mean nothing"
-
-TensorType = Literal["int8", "uint8", "int16", "int32", "int64", "bool", "float32"]
-
-
-def _inside(file: str) -> str:
-    path = PurePosixPath(file)
-    if not file or path.is_absolute() or ".." in path.parts or "\\" in file or ":" in file:
-        raise ValueError("must be a path inside the bundle's folder")
-    return file
-
-
-def _numpy_type(name: str) -> str:
-    try:
-        known = np.dtype(name).name == name and np.dtype(name).kind in "fiub"
-    except TypeError:
-        known = False
-    if not known:
-        raise ValueError("must be the name of a numpy number type")
-    return name
-
-
-File = Annotated[str, AfterValidator(_inside)]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Shape = tuple[NonNegativeInt, ...]
-Scale = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NumpyType = Annotated[str, AfterValidator(_numpy_type)]
-
-
-class Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
-
-
-class Constant(Entry):
-    """An output that no part computes; data is base64 of the little-endian elements."""
-
-    type: TensorType
-    shape: Shape
-    data: str
-
-    @model_validator(mode="after")
-    def _complete(self) -> Constant:
-        try:
-            size = len(base64.b64decode(self.data, validate=True))
-        except binascii.Error:
-            raise ValueError("data is not base64") from None
-        wanted = np.dtype(self.type).itemsize * int(np.prod(self.shape, dtype=np.int64))
-        if size != wanted:
-            raise ValueError(f"data has {size} bytes, type and shape need {wanted}")
-        return self
-
-
-class FromInput(Entry):
-    """A value that is a model input, given by the caller."""
-
-    model_input: str
-
-
-class FromPart(Entry):
-    """A value that an earlier part made: the part's index and the name of its output tensor."""
-
-    part: NonNegativeInt
-    output: str
-
-
-class FromConstant(Entry):
-    constant: Constant
-
-
-Origin = FromInput | FromPart | FromConstant
-
-
-class Carrier(Entry):
-    """A tensor in a .tflite file. Per-tensor scale and zero point, both or neither."""
-
-    name: str
-    shape: Shape
-    type: TensorType
-    scale: Scale | None
-    zero_point: int | None
-    layout: str
-
-    @model_validator(mode="after")
-    def _parameters(self) -> Carrier:
-        if (self.scale is None) != (self.zero_point is None):
-            raise ValueError("scale and zero_point go together")
-        kind = np.dtype(self.type)
-        if self.zero_point is not None:
-            if kind.kind not in "iu":
-                raise ValueError(f"{self.type} has no scale")
-            if not np.iinfo(kind).min <= self.zero_point <= np.iinfo(kind).max:
-                raise ValueError(f"zero_point {self.zero_point} is beyond {self.type}")
-        return self
-
-    def carries(self, other: Carrier) -> bool:
-        """Whether raw numbers of one are numbers of the other."""
-        mine = (self.shape, self.type, self.scale, self.zero_point)
-        return mine == (other.shape, other.type, other.scale, other.zero_point)
-
-
-class PartInput(Carrier):
-    origin: Origin = Field(validation_alias="from", serialization_alias="from")
-
-
-class PartOutput(Carrier):
-    pass
-
-
-class PartEntry(Entry):
-    """One .tflite file. operators: their number before any vendor's converter."""
-
-    file: File
-    sha256: Sha256
-    device: Device
-    operators: NonNegativeInt
-    inputs: tuple[PartInput, ...]
-    outputs: tuple[PartOutput, ...]
-
-
-class ModelInput(Carrier):
-    """An input by its ONNX name and dtype, with the tensor that carries it."""
-
-    dtype: NumpyType
-
-
-class ModelOutput(Carrier):
-    """An output by its ONNX name and dtype, the tensor that carries it and where it comes from."""
-
-    dtype: NumpyType
-    origin: Origin = Field(validation_alias="from", serialization_alias="from")
-
-
-class JoinedOutput(Entry):
-    """A model output that is some of `outputs`, in order, joined along an axis as real values."""
-
-    name: str
-    axis: NonNegativeInt
-    pieces: Annotated[tuple[str, ...], Field(min_length=1)]
-
-
-class FileEntry(Entry):
-    file: File
-    sha256: Sha256
-
-
-class SourceEntry(Entry):
-    """The ONNX file: its name without a folder, sha256 over the file and its external data."""
-
-    name: str
-    sha256: Sha256
-
-
-class ToolEntry(Entry):
-    name: str
-    version: str
-    packages: dict[str, str]
-
-
-class TargetEntry(Entry):
-    """The rule file used; version: of the vendor's tool that its rules were read for."""
-
-    name: str
-    rules: str
-    revision: str
-    version: str
-    sha256: Sha256
-
-
-class CalibrationEntry(Entry):
-    kind: Literal["images", "arrays", "random"]
-    source: str
-    samples: NonNegativeInt
-    random: bool
-    warning: str
-
-    @model_validator(mode="after")
-    def _loud(self) -> CalibrationEntry:
-        if self.random != (self.kind == "random") or self.random != bool(self.warning):
-            raise ValueError("kind, random and warning contradict each other")
-        return self
-
-
-class PrecisionEntry(Entry):
-    """Widths in unsplit.tflite.
-
-    average_bits: of an activation value, all elements counted. values: names of the tensors by bits
-    of an element (indices have 32). int16_operators: what a runtime must have in 16 bits.
-    """
-
-    average_bits: float
-    values: dict[str, tuple[str, ...]]
-    int16_operators: tuple[str, ...] = ()
 
 
 class Manifest(Entry):
@@ -252,6 +67,7 @@ class Manifest(Entry):
     outputs: tuple[ModelOutput, ...]
     joined: tuple[JoinedOutput, ...] = ()
     parts: tuple[PartEntry, ...]
+    remainder: OnnxPart | None = None
     unsplit: FileEntry
     float_file: FileEntry | None = Field(validation_alias="float", serialization_alias="float")
 
@@ -261,8 +77,10 @@ class Manifest(Entry):
         return _NUMBER_LIST.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
 
     def files(self) -> tuple[FileEntry, ...]:
-        """Every .tflite file of the bundle."""
+        """Every model file of the bundle."""
         parts = [FileEntry(file=part.file, sha256=part.sha256) for part in self.parts]
+        if self.remainder:
+            parts.append(FileEntry(file=self.remainder.file, sha256=self.remainder.sha256))
         return (*parts, self.unsplit, *([self.float_file] if self.float_file else []))
 
 
@@ -337,6 +155,7 @@ def _contradictions(manifest: Manifest) -> Iterator[str]:
             yield from _origin(f"{place}.inputs {entry.name}", entry, entry.origin, inputs, made)
         made.append({entry.name: entry for entry in part.outputs})
     yield from _joins(manifest)
+    yield from _remainder(manifest)
     for output in manifest.outputs:
         yield from _origin(f"outputs {output.name}", output, output.origin, inputs, made)
 
@@ -359,6 +178,27 @@ def _joins(manifest: Manifest) -> Iterator[str]:
         rest = {tuple(s[: joined.axis] + s[joined.axis + 1 :]) for s in shapes}
         if len(rest) > 1:
             yield f"joined {joined.name}: its pieces do not fit along axis {joined.axis}"
+
+
+def _remainder(manifest: Manifest) -> Iterator[str]:
+    """What is wrong with the borders of the ONNX part."""
+    part = manifest.remainder
+    if part is None:
+        return
+    values = {entry.name for entry in manifest.outputs}
+    values |= {entry.name for entry in manifest.joined}
+    given = {entry.name for entry in manifest.inputs}
+    for entry in part.inputs:
+        origin = entry.origin
+        name, known = (
+            (origin.model_input, given) if isinstance(origin, FromInput) else (origin.value, values)
+        )
+        if name not in known or name != entry.name:
+            yield f"remainder.inputs {entry.name}: there is no {origin.model_dump()} of that name"
+    made = values | {output.name for output in part.outputs}
+    missing = [name for name in part.results if name not in made]
+    if missing:
+        yield f"remainder.results: nothing makes {', '.join(missing)}"
 
 
 def _origin(

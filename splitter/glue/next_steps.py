@@ -7,6 +7,7 @@ what traps there are comes from the target's rule file; the text is `NEXT_STEPS.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import PurePosixPath
@@ -15,7 +16,8 @@ from typing import Any
 import jinja2
 import numpy as np
 
-from splitter.glue.manifest import Carrier, Manifest, PartEntry
+from splitter.glue.entries import Carrier, PartEntry
+from splitter.glue.manifest import Manifest
 from splitter.quantize.kernels import YOUNG16
 from splitter.rulefile import Target
 
@@ -37,6 +39,8 @@ def next_steps(manifest: Manifest, target: Target) -> str:
         preprocessing=_preprocessing(manifest.options),
         parts=parts,
         npu=npu,
+        behind=manifest.remainder,
+        unsupported=_unsupported(manifest),
         npu_flags=_flags(target) if npu else "",
         lines=[line for line in target.sdk if line.tool == target.version] or list(target.sdk),
         int16=manifest.precision.int16_operators,
@@ -85,6 +89,12 @@ def _part(entry: PartEntry, target: Target) -> dict[str, Any]:
 
 def _bytes(tensors: Sequence[Carrier]) -> int:
     return sum(int(np.prod(t.shape, dtype=np.int64)) * np.dtype(t.type).itemsize for t in tensors)
+
+
+def _unsupported(manifest: Manifest) -> str:
+    """ "NonZero x 3, Loop x 1", "" without an ONNX part."""
+    causes = manifest.remainder.unsupported if manifest.remainder else ()
+    return ", ".join(f"{op} x {n}" for op, n in Counter(c.operator for c in causes).items())
 
 
 def _flags(target: Target) -> str:

@@ -24,11 +24,10 @@ from splitter.normalize.concats import hoist_concats
 from splitter.normalize.dedupe import dedupe
 from splitter.normalize.einsum import expand_einsum
 from splitter.normalize.exchange import to_draft, to_proto
-from splitter.normalize.fold import fold_constants, require_static
+from splitter.normalize.fold import fold_constants
 from splitter.normalize.functions import inline_functions
 from splitter.normalize.gemm import split_gemm
 from splitter.normalize.group_norm import fuse_group_norm
-from splitter.normalize.loops import refuse_loops
 from splitter.normalize.moments import write_moments
 from splitter.normalize.nan_guards import drop_nan_guards
 from splitter.normalize.noops import remove_noops
@@ -43,6 +42,7 @@ from splitter.normalize.selection import gather_rows
 from splitter.normalize.slices import push_slices, slice_gathers
 from splitter.normalize.softmax import fuse_softmax
 from splitter.normalize.standard import standardize
+from splitter.normalize.static import require_static
 from splitter.normalize.tables import slice_tables
 
 
@@ -54,16 +54,20 @@ class Pass:
     reason: str
 
 
-PASSES: tuple[Pass, ...] = (
+OPENING: tuple[Pass, ...] = (
     Pass(canonicalize, "first: every other pass knows one form of each operator"),
     Pass(
         fold_constants,
         "shapes are known from here on; If branches and Shape chains are gone",
     ),
     Pass(select_branches, "what is still an If is decided at run time"),
-    Pass(refuse_loops, "before require_static, which would blame what comes after them"),
     Pass(standardize, "needs ranks; contrib operators have no inference of their own"),
     Pass(fold_constants, "types of what standardize wrote"),
+)
+"""Up to where everything static is known to be: what is not has no TFLite form."""
+
+PASSES: tuple[Pass, ...] = (
+    *OPENING,
     Pass(require_static, "what is still dynamic is the user's to change"),
     Pass(expand_einsum, "needs static shapes; its products are fused like any other"),
     Pass(fuse_group_norm, "before 1-D is lifted, which would put Reshapes into the pattern"),
@@ -118,19 +122,29 @@ def normalize(model: Model, *, shapes: Mapping[str, tuple[int, ...]] = {}) -> Mo
     Errors: SplitterError for free dimensions without a binding, shapes that depend on data,
     opsets that are not known.
     """
-    source = inline_functions(model.proto)
-    draft = to_draft(source)
-    bind_shapes(draft, source, shapes)
-    for step in PASSES:
-        step.run(draft)
+    draft = _run(PASSES, model, shapes)
     proto = to_proto(draft, model.proto)
     inputs = tuple(_value(draft, name) for name in draft.inputs)
     outputs = tuple(_value(draft, name) for name in draft.outputs)
     return Model(proto, model.path, model.sha256, inputs, outputs)
 
 
+def opened(model: Model, *, shapes: Mapping[str, tuple[int, ...]] = {}) -> Draft:
+    """The model as it is before anything is refused: canonical, folded, its types inferred."""
+    return _run(OPENING, model, shapes)
+
+
+def _run(passes: tuple[Pass, ...], model: Model, shapes: Mapping[str, tuple[int, ...]]) -> Draft:
+    source = inline_functions(model.proto)
+    draft = to_draft(source)
+    bind_shapes(draft, source, shapes)
+    for step in passes:
+        step.run(draft)
+    return draft
+
+
 def _value(draft: Draft, name: str) -> Value:
     return Value(name, draft.shape(name) or (), draft.dtype(name))
 
 
-__all__ = ["PASSES", "Pass", "normalize"]
+__all__ = ["PASSES", "Pass", "normalize", "opened"]

@@ -14,7 +14,6 @@ import numpy as np
 import onnx
 from onnx import shape_inference
 
-from splitter.diagnostics import SplitterError
 from splitter.draft import Draft, Node, Type
 from splitter.normalize.evaluate import evaluate
 from splitter.normalize.exchange import (
@@ -24,7 +23,6 @@ from splitter.normalize.exchange import (
     type_of,
     type_proto,
 )
-from splitter.normalize.frontier import frontier
 from splitter.normalize.inline import inline
 from splitter.normalize.loops import open_loop, open_scan
 from splitter.normalize.sequences import RULES as SEQUENCE_RULES
@@ -34,7 +32,6 @@ GROWTH = 8  # a constant may be this many times its inputs,
 FREE = 1 << 20  # or this many bytes, before it stays an operator;
 FREE_INDEX = 1 << 26  # of integers, which are places to read and write: later passes look at them
 LIKE_INPUT = frozenset(("GroupNormalization",))  # ONNX's inference does not know its output
-SUGGESTED = 16  # values to end a model at, at most; more are no help
 SMALL = 1024  # elements of a constant that shape inference may want to read
 
 
@@ -94,36 +91,6 @@ def infer(draft: Draft, node: Node) -> None:
     for name, proto in found.items():
         if name and proto.HasField("tensor_type"):
             draft.types[name] = type_of(proto)
-
-
-def require_static(draft: Draft) -> None:
-    """Error that names the nodes which make a value dynamic, first causes only."""
-    causes: list[Node] = []
-    for node in draft.nodes:
-        reads = (n for n in node.inputs if n and n not in draft.constants)
-        writes = (n for n in node.outputs if n)
-        if all(_static(draft, n) for n in reads) and not all(_static(draft, n) for n in writes):
-            causes.append(node)
-    if causes:
-        ends = frontier(draft, causes, lambda name: _static(draft, name))
-        raise SplitterError(
-            "the shape of a value depends on data, or is unknown: " + _by_operator(causes),
-            hint=f"--outputs {','.join(ends)} ends the model before it; your own code does the rest"
-            if 0 < len(ends) <= SUGGESTED
-            else "export the model without this part, or end it before by --outputs NAME,...",
-        )
-
-
-def _by_operator(nodes: list[Node]) -> str:
-    names: dict[str, list[str]] = {}
-    for node in nodes:
-        names.setdefault(node.op, []).append(node.name)
-    return "; ".join(f"{op} {', '.join(those)}" for op, those in names.items())
-
-
-def _static(draft: Draft, name: str) -> bool:
-    known = draft.types.get(name)
-    return known is not None and known.static and bool(known.dtype)
 
 
 def _fold(draft: Draft, node: Node) -> bool:
@@ -199,4 +166,4 @@ OPENED: dict[str, Callable[[Draft, Node], bool]] = {
 }
 """Operators that are replaced by others when what they hang on is known."""
 
-__all__ = ["dtype_name", "fold_constants", "infer", "require_static"]
+__all__ = ["dtype_name", "fold_constants", "infer"]

@@ -13,7 +13,7 @@ import networkx as nx
 
 from splitter.draft import Draft, Node
 
-Static = Callable[[str], bool]
+Usable = Callable[[str], bool]
 SOURCE, SINK = ("", "source"), ("", "sink")
 
 WORK = frozenset(
@@ -24,23 +24,25 @@ WORK = frozenset(
 """Operators that belong to the network: a suggested end comes after them."""
 
 
-def frontier(draft: Draft, refused: Collection[Node], static: Static) -> tuple[str, ...]:
+def frontier(draft: Draft, refused: Collection[Node], usable: Usable) -> tuple[str, ...]:
     """Values in the order of the graph, and the model outputs that none of the refused reach.
 
-    Empty when there are none, as where a model input feeds such a step directly.
+    usable: whether a model may end at a value. What lies behind may read model inputs too; they are
+    not among the values. Empty when there are none, as where all it reads are model inputs.
     """
     beyond = _reached(draft, refused)
     graph = nx.DiGraph()
     for node in draft.nodes:
-        values = [name for name in dict.fromkeys(node.inputs) if _moves(draft, name)]
+        reads = dict.fromkeys((*node.inputs, *node.captured))
+        values = [name for name in reads if _moves(draft, name)]
         if node in beyond:
             for name in values:
-                if draft.producer.get(name) not in beyond:
+                if draft.producer.get(name) not in beyond and name not in draft.inputs:
                     graph.add_edge((name, "out"), SINK)
             continue
         for out in filter(None, node.outputs):
-            usable = "~" not in out and static(out)
-            graph.add_edge((out, "in"), (out, "out"), **({"capacity": 1} if usable else {}))
+            can_end = "~" not in out and usable(out)
+            graph.add_edge((out, "in"), (out, "out"), **({"capacity": 1} if can_end else {}))
             for name in [] if node.op in WORK else values:
                 graph.add_edge((name, "out"), (out, "in"))
             if node.op in WORK:
@@ -48,7 +50,7 @@ def frontier(draft: Draft, refused: Collection[Node], static: Static) -> tuple[s
     for name in draft.inputs:
         graph.add_edge(SOURCE, (name, "out"))
     found = _smallest(graph)
-    kept = [n for n in draft.outputs if static(n) and draft.producer.get(n) not in beyond]
+    kept = [n for n in draft.outputs if usable(n) and draft.producer.get(n) not in beyond]
     order = [out for node in draft.nodes for out in node.outputs]
     return tuple(dict.fromkeys([*sorted(found, key=order.index), *kept])) if found else ()
 

@@ -2,7 +2,7 @@
 
 A Loop is opened a turn at a time: whether it goes on is often known only when the turn before has
 been folded. What it collects is put together at its end. A Loop that goes on as long as the data
-says has no static form: `refuse_loops` says which, and why.
+says has no static form: `endless` says why, and `static` refuses it.
 """
 
 from __future__ import annotations
@@ -86,27 +86,16 @@ def open_scan(draft: Draft, node: Node) -> bool:
     return True
 
 
-def refuse_loops(draft: Draft) -> None:
-    """Error for every Loop and Scan that is left, with what decides its length."""
-    lines = []
-    for node in draft.nodes:
-        if node.op not in ("Loop", "Scan") or node.domain:
-            continue
-        deciding = [v for v in node.inputs[:2] if v and v not in draft.constants]
-        if node.op == "Scan" or not deciding:
-            lines.append(f"{node.op} {node.name}: its length is not known, or 0")
-            continue
-        inputs = dict.fromkeys(name for v in deciding for name in _inputs_behind(draft, v))
-        lines.append(
-            f"{node.op} {node.name} ends when the data says so ({', '.join(deciding)}, "
-            f"computed from {', '.join(inputs) or 'what it does itself'})"
-        )
-    if lines:
-        raise SplitterError(
-            "loops without a fixed number of turns: " + "; ".join(lines),
-            hint="export the model with a constant number of turns, or without the loop and let "
-            "your own code turn",
-        )
+def endless(draft: Draft, node: Node) -> str:
+    """Why a Loop or Scan that is left was not opened, in words; "" for any other operator."""
+    if node.op not in ("Loop", "Scan") or node.domain:
+        return ""
+    deciding = [v for v in node.inputs[:2] if v and v not in draft.constants]
+    if node.op == "Scan" or not deciding:
+        return "its length is not known, or 0"
+    inputs = dict.fromkeys(name for v in deciding for name in _inputs_behind(draft, v))
+    behind = ", ".join(inputs) or "what it does itself"
+    return f"ends when the data says so ({', '.join(deciding)}, computed from {behind})"
 
 
 def _inputs_behind(draft: Draft, value: str) -> Iterator[str]:
@@ -209,4 +198,4 @@ def _without_constants(draft: Draft, graph: onnx.GraphProto, stem: str) -> onnx.
     return body
 
 
-__all__ = ["open_loop", "open_scan", "refuse_loops"]
+__all__ = ["endless", "open_loop", "open_scan"]

@@ -25,6 +25,7 @@ class ReportData:
     class_names: of the model, if known.
     notes:       for the reader, one sentence each (a name that was bound, a pass that did nothing).
     widening:    what takes 16 bits.
+    onnx_bytes:  size of the ONNX part, 0 where there is none.
     """
 
     manifest: Manifest
@@ -40,6 +41,7 @@ class ReportData:
     class_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     widening: Widening = NARROW
+    onnx_bytes: int = 0
 
     @property
     def plan(self) -> Plan:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from splitter.report import words
 from splitter.report.summary import Summary
-from splitter.verify import Comparison, DetectionDecisions, StageErrors
+from splitter.verify import BehindError, Comparison, DetectionDecisions, StageErrors
 from splitter.verify.classification import Answers
 from splitter.verify.decisions import Decisions
 from splitter.width import Widening
@@ -73,6 +73,26 @@ def stage_facts(summary: Summary) -> Iterator[tuple[str, str]]:
         if stage.stage == "rewrites":
             what = f"{what} ({_rewrites(summary)}; {words.counted(stage.runs, 'run')})"
         yield stage.stage, f"{what}: {_errors(stage)}{_left_out(stage)}"
+
+
+def onnx_facts(summary: Summary) -> Iterator[tuple[str, str]]:
+    """("ONNX part", words): what it is for, whether it is cut right, what integers before it do."""
+    if summary.onnx_part is None:
+        return
+    outputs = summary.comparison.findings.behind
+    yield "ONNX part", f"float, in ONNX Runtime, for {summary.onnx_part.reasons} and what follows"
+    cut = ", ".join(f"{o.name} {words.error(o.cut)}" for o in outputs)
+    yield "its cut", f"on float values against the ONNX file: relative RMS {cut}"
+    yield "its outputs", "after the integer parts: " + "; ".join(map(_behind, outputs))
+
+
+def _behind(output: BehindError) -> str:
+    error = output.relative_rms
+    told = "no run of equal shape" if error is None else f"relative RMS {words.error(error)}"
+    if output.alike == output.runs:
+        return f"{output.name} {told}"
+    shapes = f"of equal shape in {output.alike} of {output.runs} runs"
+    return f"{output.name} {told} ({shapes}; {output.rows[1]} rows, {output.rows[0]} in float)"
 
 
 def _rewrites(summary: Summary) -> str:

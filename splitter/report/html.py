@@ -17,6 +17,7 @@ from splitter.report.data import ReportData
 from splitter.report.facts import (
     decision_facts,
     more_parts,
+    onnx_facts,
     precision_fact,
     stage_facts,
     width_facts,
@@ -69,7 +70,7 @@ def to_html(data: ReportData, summary: Summary) -> str:
         examples=[Markup(example) for example in _examples(data)],
         precision=precision_fact(summary),
         more_parts=list(more_parts(summary)),
-        stages=list(stage_facts(summary)),
+        stages=[*stage_facts(summary), *onnx_facts(summary)],
         decisions=[
             *decision_facts(summary.comparison),
             *(("note", note) for note in summary.notes),

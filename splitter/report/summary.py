@@ -6,6 +6,7 @@ latency model's for the operators as they were written, not the planner's per-un
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -43,6 +44,25 @@ class PartRow:
     mac_share: float
     constant_bytes: int
     ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxRow:
+    """The ONNX part: what it reads of the parts and of the model, and the operators it is for."""
+
+    index: int
+    file: str
+    sha256: str
+    operators: int
+    bytes: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    unsupported: Mapping[str, int]
+
+    @property
+    def reasons(self) -> str:
+        """ "NonZero x 3, Loop x 1"."""
+        return ", ".join(f"{op} x {count}" for op, count in self.unsupported.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +146,7 @@ class Summary:
     level: str
     passed: bool
     parts: tuple[PartRow, ...]
+    onnx_part: OnnxRow | None
     boundary: tuple[BoundaryRow, ...]
     placements: tuple[Placement, ...]
     cpu_groups: tuple[PlacementGroup, ...]
@@ -181,6 +202,7 @@ def summarize(data: ReportData) -> Summary:
         level=verdict.level,
         passed=verdict.passed,
         parts=tuple(_parts(data)),
+        onnx_part=_onnx_part(data),
         boundary=tuple(_boundary(data)),
         placements=placements,
         cpu_groups=group_cpu(placements),
@@ -215,6 +237,22 @@ def _parts(data: ReportData) -> Iterator[PartRow]:
                 operator_ms(part.graph, op, part.device, data.target) for op in part.graph.operators
             ),
         )
+
+
+def _onnx_part(data: ReportData) -> OnnxRow | None:
+    entry = data.manifest.remainder
+    if entry is None:
+        return None
+    return OnnxRow(
+        index=len(data.parts),
+        file=entry.file,
+        sha256=entry.sha256,
+        operators=entry.operators,
+        bytes=data.onnx_bytes,
+        inputs=tuple(value.name for value in entry.inputs),
+        outputs=tuple(value.name for value in entry.outputs),
+        unsupported=Counter(cause.operator for cause in entry.unsupported),
+    )
 
 
 def _boundary(data: ReportData) -> Iterator[BoundaryRow]:

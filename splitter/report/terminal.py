@@ -16,6 +16,7 @@ from splitter.report import words
 from splitter.report.facts import (
     decision_facts,
     more_parts,
+    onnx_facts,
     precision_fact,
     stage_facts,
     width_facts,
@@ -76,6 +77,10 @@ def _parts(summary: Summary) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for part in summary.parts:
         table.add_row(*_part_cells(part), style=DEVICE_STYLE[part.device])
+    behind = summary.onnx_part
+    if behind:
+        cells = (behind.file, "CPU", f"{behind.operators:,}", "", "", words.big(behind.bytes, "B"))
+        table.add_row(*cells, "unknown", style=DEVICE_STYLE["cpu"])
     return table
 
 
@@ -153,7 +158,9 @@ def _figure_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     best = summary.candidates[0]
     others = [row for row in summary.candidates[1:] if row.segments <= best.segments]
     beside = "".join(f"; {row.name}: {words.milliseconds(row.total_ms)}" for row in others)
-    yield "time", f"{words.milliseconds(best.total_ms)} estimated, not measured{beside}"
+    without = ", without the ONNX part" if summary.onnx_part else ""
+    estimate = f"{words.milliseconds(best.total_ms)} estimated, not measured{without}{beside}"
+    yield "time", estimate
     for line in more_parts(summary):
         yield "more parts", line
     yield "precision", precision_fact(summary)
@@ -164,6 +171,7 @@ def _figure_rows(summary: Summary) -> Iterator[tuple[str, str]]:
         yield "rules", f"{share} rest on rules of a sibling NPU (proxies)"
     for fact in stage_facts(summary):
         yield fact
+    yield from onnx_facts(summary)
     for fact in decision_facts(summary.comparison):
         yield fact
     for note in summary.notes:

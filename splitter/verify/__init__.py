@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from splitter.graph import Array
+from splitter.verify.behind import Behind, BehindError
 from splitter.verify.compare import Findings, Outputs, Run, StageErrors, measure
 from splitter.verify.decisions import Decisions, DetectionDecisions
 from splitter.verify.tasks import Task, find_task
@@ -18,6 +19,8 @@ from splitter.verify.verdict import GATES, Check, Circumstances, Gates, Verdict,
 from splitter.verify.wider import Wider, weigh_wider
 
 __all__ = [
+    "Behind",
+    "BehindError",
     "Check",
     "Circumstances",
     "Comparison",

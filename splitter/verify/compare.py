@@ -15,6 +15,7 @@ import numpy as np
 
 from splitter.diagnostics import SplitterError
 from splitter.graph import Array
+from splitter.verify.behind import Behind, BehindError, BehindMeter
 from splitter.verify.decisions import Decisions, Judge
 from splitter.verify.detections import Example, pair_queries
 from splitter.verify.tasks import Task
@@ -44,6 +45,8 @@ class Run:
     wider:         the integer model with 16 bits outside the NPU, where that was tried.
     board:         recorded on the board; None when nothing was recorded.
     tie:           what `ties.near_tie` says of the two float runs.
+    behind:        the model's outputs where an ONNX part makes them; the others above are then what
+                   the TFLite parts make.
     """
 
     original: Outputs
@@ -54,6 +57,7 @@ class Run:
     wider: Outputs | None = None
     board: Outputs | None = None
     tie: float | None = None
+    behind: Behind | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ class Findings:
 
     decisions: integer whole against the original; board: recorded against the original.
     trial: the same with int8 and with 16 bits outside the NPU, over the runs that tried it.
+    behind: the outputs of the ONNX part, none where there is no such part.
     """
 
     task: Task
@@ -100,6 +105,7 @@ class Findings:
     boundary: tuple[TensorError, ...] = ()
     board: Decisions | None = None
     trial: tuple[Findings, Findings] | None = field(default=None, repr=False)
+    behind: tuple[BehindError, ...] = ()
     examples: tuple[Example, ...] = field(default=(), repr=False, compare=False)
 
     def stage(self, name: StageName) -> StageErrors | None:
@@ -125,9 +131,11 @@ def measure(
     boundary: dict[str, TensorMeter] = {}
     judge, board = (Judge(task, annotations or {}, sizes) for _ in range(2))
     trial = tuple(_Arm(outputs, task, annotations or {}, sizes) for _ in range(2))
+    behind = BehindMeter()
     count = 0
     for run in runs:
         count += 1
+        behind.add(run.behind)
         for stage, reference, candidate in _pairs(run):
             if stage == "conversion" and run.tie is not None:
                 ties.append(run)
@@ -152,6 +160,7 @@ def measure(
         boundary=tuple(meter.result() for meter in boundary.values()),
         board=board.result() if "board" in meters else None,
         trial=(trial[0].result(), trial[1].result()) if trial[0].runs else None,
+        behind=behind.result(),
         examples=judge.examples(),
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from splitter.verify.behind import BehindError
 from splitter.verify.classification import Answers
 from splitter.verify.compare import Findings, StageErrors
 from splitter.verify.decisions import Decisions, DetectionDecisions
@@ -134,6 +135,8 @@ def _checks(findings: Findings, circumstances: Circumstances, gates: Gates) -> I
     if quantization:
         yield from _sanity(quantization)
     yield from _decision_checks(findings, gates)
+    for output in findings.behind:
+        yield from _behind(output, gates)
     board = findings.stage("board")
     if board:
         yield from _board(board, findings.board, gates)
@@ -151,6 +154,23 @@ def _conversion(stage: StageErrors, gates: Gates) -> Iterator[Check]:
         weight: Weight = "gate" if not error <= bad else "doubt"
         limit = f"at most {good:.0e}" if weight == "doubt" else f"at most {bad:.0e}"
         yield Check(f"float TFLite, {name}:", measured, limit, error <= good, weight)
+
+
+def _behind(output: BehindError, gates: Gates) -> Iterator[Check]:
+    """The cut must be right; how near integers before it come is a doubt at most: no bits, no
+    decisions that are known, and rows that come and go with a threshold."""
+    good, bad = gates.conversion
+    weight: Weight = "gate" if not output.cut <= bad else "doubt"
+    limit = f"at most {good if weight == 'doubt' else bad:.0e}"
+    name = f"ONNX part, {output.name}:"
+    yield Check(name, f"{output.cut:.1e} relative RMS", limit, output.cut <= good, weight)
+    error, most = output.relative_rms, gates.tensor[0]
+    if error is not None:
+        measured = f"{error:.3g} relative RMS after integers"
+        yield Check(f"output {output.name}:", measured, f"at most {most:g}", error <= most, "doubt")
+    if output.alike < output.runs:
+        rows = f"{output.rows[1]} rows after integers, {output.rows[0]} in float"
+        yield Check(f"output {output.name}:", rows, "as many", False, "doubt")
 
 
 def _sanity(stage: StageErrors) -> Iterator[Check]:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from splitter.diagnostics import SplitterError
 from splitter.glue import check_files, from_json, read_manifest
-from splitter.glue.manifest import RANDOM_WARNING, FromInput, FromPart
+from splitter.glue.entries import FromInput, FromPart
+from splitter.glue.manifest import RANDOM_WARNING
 
 
 def test_a_manifest_is_read_back_as_it_was_written(bundle: Any) -> None:

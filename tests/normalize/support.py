@@ -19,7 +19,8 @@ from splitter.normalize.bind import bind_shapes
 from splitter.normalize.canonical import canonicalize
 from splitter.normalize.check import check
 from splitter.normalize.exchange import to_draft, to_proto
-from splitter.normalize.fold import fold_constants, require_static
+from splitter.normalize.fold import fold_constants
+from splitter.normalize.static import require_static
 
 Array = NDArray[Any]
 Step = Callable[[Draft], None]

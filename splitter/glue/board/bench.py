@@ -50,6 +50,7 @@ def measure(runner: Runner, arrays: Mapping[str, Array], runs: int) -> dict[str,
         "quantize_ms": _spread([lap.quantize for lap in laps]),
         "parts": [_part(engine, i, laps) for i, engine in enumerate(runner.engines)],
         "dequantize_ms": _spread([lap.dequantize for lap in laps]),
+        "remainder": _remainder(runner, laps),
         "total_ms": _spread([lap.total for lap in laps]),
     }
 
@@ -71,7 +72,10 @@ def bench_table(report: Mapping[str, Any]) -> str:
     for part in report["parts"]:
         label = f"part {part['index']} {part['device']}"
         rows += [(f"{label} invoke", part["invoke_ms"]), (f"{label} transfer", part["transfer_ms"])]
-    rows += [("dequantize", report["dequantize_ms"]), ("total", report["total_ms"])]
+    rows.append(("dequantize", report["dequantize_ms"]))
+    behind = report["remainder"]
+    rows += [(f"part {behind['index']} cpu, ONNX", behind["invoke_ms"])] if behind else []
+    rows.append(("total", report["total_ms"]))
     lines = [f"{'milliseconds':24}{'median':>10}{'p95':>10}{'min':>10}"]
     lines += [f"{n:24}{t['median']:10.3f}{t['p95']:10.3f}{t['min']:10.3f}" for n, t in rows]
     return "\n".join(lines)
@@ -95,6 +99,22 @@ def _part(engine: Engine | IsolatedEngine, index: int, laps: Sequence[Lap]) -> d
         "boundary_bytes": sum(_bytes(t.shape, t.type) for t in tensors),
         "invoke_ms": _spread([step.invoke for step in steps]),
         "transfer_ms": _spread([step.write + step.read for step in steps]),
+    }
+
+
+def _remainder(runner: Runner, laps: Sequence[Lap]) -> dict[str, Any] | None:
+    """The ONNX part, null where there is none."""
+    if runner.remainder is None:
+        return None
+    part = runner.remainder.part
+    return {
+        "index": part.index,
+        "device": part.device,
+        "file": part.file,
+        "sha256": part.sha256,
+        "operators": part.operators,
+        "runtime": {"name": "onnxruntime", "version": runner.remainder.version},
+        "invoke_ms": _spread([lap.remainder for lap in laps]),
     }
 
 

@@ -100,6 +100,36 @@ class Part:
         return f"part {self.index} ({self.device}, {self.file})"
 
 
+@dataclass(frozen=True)
+class OnnxPart:
+    """The .onnx file that runs after the TFLite parts, in ONNX Runtime.
+
+    inputs: name -> numpy type; each is a value of the TFLite parts or a model input of that name.
+    outputs: name -> shape, None for a length that data decides, or for all of it. results: the
+    model's outputs in order, its own and those that the TFLite parts make.
+    """
+
+    index: int
+    file: str
+    path: Path
+    sha256: str
+    operators: int
+    inputs: Mapping[str, str]
+    given: tuple[str, ...]
+    outputs: Mapping[str, Any]
+    results: tuple[str, ...]
+    device: str = "cpu"
+
+    @property
+    def label(self) -> str:
+        return f"part {self.index} ({self.device}, {self.file})"
+
+    @property
+    def open_ended(self) -> tuple[str, ...]:
+        """Outputs that have as many rows as the data decides."""
+        return tuple(n for n, shape in self.outputs.items() if shape is None or None in shape)
+
+
 class Bundle:
     """The opened folder. `parts` in order; with unsplit=True the whole integer model instead.
 
@@ -140,7 +170,11 @@ class Bundle:
         self._check_sources([port.source for port in self.outputs.values()], made)
         sources = [source for part in self.parts for source in part.sources]
         sources += [port.source for port in self.outputs.values()]
-        used = {source["model_input"] for source in sources if "model_input" in source}
+        carried = {source["model_input"] for source in sources if "model_input" in source}
+        self.carried = tuple(name for name in self.inputs if name in carried)
+        entry = manifest.get("remainder")
+        self.remainder = self._onnx_part(entry) if entry else None
+        used = {*carried, *(self.remainder.given if self.remainder else ())}
         self.used = tuple(name for name in self.inputs if name in used)
 
     def _part(self, index: int, entry: Mapping[str, Any]) -> Part:
@@ -155,6 +189,28 @@ class Bundle:
             tuple(e["from"] for e in entry["inputs"]),
             tuple(Tensor.read(e) for e in entry["outputs"]),
         )
+
+    def _onnx_part(self, entry: Mapping[str, Any]) -> OnnxPart:
+        if entry["runtime"] != "onnxruntime":
+            raise ValueError(f"runtime {entry['runtime']}")
+        given = tuple(str(e["name"]) for e in entry["inputs"] if "model_input" in e["from"])
+        part = OnnxPart(
+            len(self.parts),
+            str(entry["file"]),
+            self._inside(str(entry["file"])),
+            str(entry["sha256"]),
+            int(entry["operators"]),
+            {str(e["name"]): np.dtype(str(e["dtype"])).name for e in entry["inputs"]},
+            given,
+            {str(e["name"]): e["shape"] for e in entry["outputs"]},
+            tuple(map(str, entry["results"])),
+        )
+        known = {*self.outputs, *(join.name for join in self.joins)}
+        missing = [n for n in part.inputs if n not in (self.inputs if n in given else known)]
+        missing += [name for name in part.results if name not in {*known, *part.outputs}]
+        if missing:
+            raise ValueError(f"there is no value {', '.join(missing)}")
+        return part
 
     def _check_sources(self, sources: Sequence[Mapping[str, Any]], made: list[set[str]]) -> None:
         for source in sources:
@@ -180,8 +236,8 @@ class Bundle:
                 self._inside(str(entry["file"])),
                 str(entry["sha256"]),
                 sum(part.operators for part in self.parts),
-                tuple(self.inputs[name].tensor for name in self.used),
-                tuple({"model_input": name} for name in self.used),
+                tuple(self.inputs[name].tensor for name in self.carried),
+                tuple({"model_input": name} for name in self.carried),
                 tuple(
                     Tensor(name, tensor.shape, tensor.type, tensor.scale, tensor.zero_point)
                     for name, tensor in whole.items()
@@ -202,7 +258,8 @@ class Bundle:
 
     def _check_hashes(self) -> None:
         wrong = []
-        for entry in [*self.manifest["parts"], self.manifest["unsplit"]]:
+        more = self.manifest.get("remainder")
+        for entry in [*self.manifest["parts"], self.manifest["unsplit"], *([more] if more else [])]:
             path = self._inside(str(entry["file"]))
             if not path.is_file():
                 wrong.append(f"{entry['file']} is missing")

@@ -13,6 +13,7 @@ from splitter.glue.board.engine import Engine, Settings, Step, converted_file
 from splitter.glue.board.isolate import IsolatedEngine
 from splitter.glue.board.messages import BadInput, GateFailed
 from splitter.glue.board.numbers import dequantize, quantize
+from splitter.glue.board.onnx_part import OnnxEngine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,20 +27,25 @@ KINDS = {"f": "f", "i": "iu", "u": "iu", "b": "b"}
 
 
 class Lap(NamedTuple):
-    """Seconds of one inference: quantize, each part, dequantize, all of it."""
+    """Seconds of one inference: quantize, each part, dequantize, all of it, the ONNX part."""
 
     quantize: float
     steps: tuple[Step, ...]
     dequantize: float
     total: float
+    remainder: float = 0.0
 
 
 class Result(NamedTuple):
-    """outputs by ONNX name; raw integers by "input/NAME", "boundary/NAME", "output/NAME"."""
+    """outputs by ONNX name; raw integers by "input/NAME", "boundary/NAME", "output/NAME".
+
+    values: what the TFLite parts give, as real values; the outputs themselves without an ONNX part.
+    """
 
     outputs: dict[str, Array]
     raw: dict[str, Array]
     laps: tuple[Lap, ...]
+    values: dict[str, Array]
 
 
 class Runner:
@@ -49,6 +55,8 @@ class Runner:
         self.bundle = bundle
         self.settings = settings
         self.engines = [_open(part, settings) for part in bundle.parts]
+        behind = bundle.remainder
+        self.remainder = OnnxEngine(behind, threads=settings.threads) if behind else None
 
     def run(self, arrays: Mapping[str, Array], *, keep_raw: bool = False) -> Result:
         """Arrays of the model's shapes, or with a first axis of several batches.
@@ -56,16 +64,17 @@ class Runner:
         Outputs are joined along their first axis; raw arrays, if kept, get a new first axis, one
         index a batch. Raises BadInput for a wrong name, shape, dtype or value.
         """
-        results = []
+        results: list[Result] = []
         for feeds in batches(self.bundle, arrays):
+            if results:
+                self._refuse_open_ended()
             result = self.infer(feeds)
             results.append(result if keep_raw else result._replace(raw={}))
-        outputs = {
-            name: _joined([result.outputs[name] for result in results])
-            for name in results[0].outputs
-        }
+        outputs = _every([result.outputs for result in results])
+        values = _every([result.values for result in results])
         raw = {key: np.stack([result.raw[key] for result in results]) for key in results[0].raw}
-        return Result(outputs, raw, tuple(lap for result in results for lap in result.laps))
+        laps = tuple(lap for result in results for lap in result.laps)
+        return Result(outputs, raw, laps, values)
 
     def infer(self, feeds: Mapping[str, Array]) -> Result:
         """One batch, its arrays checked before."""
@@ -89,10 +98,31 @@ class Runner:
         ports = self.bundle.outputs
         raw = {name: _fetch(port.source, inputs, made) for name, port in ports.items()}
         real = {n: dequantize(raw[n], port.tensor, port.dtype) for n, port in ports.items()}
-        outputs = whole_outputs(real, self.bundle.joins)
+        values = whole_outputs(real, self.bundle.joins)
+        done = time.perf_counter()
+        outputs, behind = self._behind(values, feeds)
         end = time.perf_counter()
-        lap = Lap(quantized - begin, tuple(steps), end - run, end - begin)
-        return Result(outputs, self._raw(inputs, made, raw), (lap,))
+        lap = Lap(quantized - begin, tuple(steps), done - run, end - begin, behind)
+        return Result(outputs, self._raw(inputs, made, raw), (lap,), values)
+
+    def _behind(
+        self, values: dict[str, Array], feeds: Mapping[str, Array]
+    ) -> tuple[dict[str, Array], float]:
+        """The model's outputs, and the seconds of the ONNX part, if there is one."""
+        if self.remainder is None:
+            return values, 0.0
+        given = {name: feeds[name] for name in self.remainder.part.given}
+        step = self.remainder.run({**values, **given})
+        every = {**values, **step.outputs}
+        return {name: every[name] for name in self.remainder.part.results}, step.invoke
+
+    def _refuse_open_ended(self) -> None:
+        names = self.remainder.part.open_ended if self.remainder else ()
+        if names:
+            raise BadInput(
+                f"give one batch at a time: {', '.join(names)} would come without a mark where one "
+                "batch ends"
+            )
 
     def require_npu(self) -> None:
         """Raises GateFailed unless a delegate took every NPU part. Says what was counted."""
@@ -140,6 +170,11 @@ def whole_outputs(arrays: Mapping[str, Array], joins: Sequence[Join]) -> dict[st
         elif name not in pieces:
             whole[name] = array
     return whole
+
+
+def _every(results: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """The arrays of all batches, by name."""
+    return {name: _joined([result[name] for result in results]) for name in results[0]}
 
 
 def _joined(arrays: Sequence[Array]) -> Array:

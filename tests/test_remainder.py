@@ -1,0 +1,127 @@
+"""Cutting a model where TFLite ends: what is before, what is behind, and that nothing is lost."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from splitter.diagnostics import SplitterError
+from splitter.graph import Array
+from splitter.model import Model
+from splitter.reference import OnnxRunner
+from splitter.remainder import Remainder, split_off
+from tests.normalize.support import as_model, model_of
+
+DETECTOR = """g (float[1,3,8,8] image) => (float[K,4] found, float mean, int64 rows)
+    <float[4,3,1,1] w, float offset> {
+  features = Conv(image, w)
+  shape = Shape(features)
+  one = Constant<value = int64[1] {1}>()
+  width = Gather<axis = 0>(shape, one)
+  least = Constant<value = int64[1] {-1}>()
+  two = Concat<axis = 0>(least, width)
+  boxes = Reshape(features, two)
+  scores = ReduceMax<keepdims = 0>(boxes, one)
+  limit = Constant<value = float {0.5}>()
+  over = Greater(scores, limit)
+  places = NonZero(over)
+  where = Transpose<perm = [1, 0]>(places)
+  picked = GatherND(boxes, where)
+  again = Reshape(picked, two)
+  found = Add(again, offset)
+  counted = Shape(found)
+  zero = Constant<value = int64 {0}>()
+  rows = Gather<axis = 0>(counted, zero)
+  mean = ReduceMean<keepdims = 0>(boxes)
+}"""
+
+WHILE = """g (float[1,3,8,8] x, int64 n) => (float[1,4,8,8] y) <float[4,3,1,1] w> {
+  zero = Constant<value = int64 {0}>()
+  start = Less(zero, n)
+  c0 = Conv(x, w)
+  i, last = Loop(, start, zero, c0)<body = b (int64 turn, bool c, int64 k, float[1,4,8,8] s)
+      => (bool d, int64 l, float[1,4,8,8] t) {
+    one = Constant<value = int64 {1}>()
+    l = Add(k, one)
+    d = Less(l, n)
+    u = Tanh(s)
+    t = Mul(u, c0)
+  }>
+  y = Relu(last)
+}"""
+
+
+def detector() -> Model:
+    return as_model(model_of(DETECTOR, opset=18))
+
+
+def run_both(model: Model, sample: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The outputs of the whole, and of the two pieces one after the other."""
+    head, remainder = split_off(model, shapes={})
+    assert remainder is not None
+    values = {**sample, **OnnxRunner(head.proto).run(sample)}
+    made = OnnxRunner(remainder.proto).run({p.name: values[p.name] for p in remainder.inputs})
+    together = {**values, **made}
+    return OnnxRunner(model.proto).run(sample), {n: together[n] for n in remainder.results}
+
+
+def cut(model: Model) -> tuple[Model, Remainder]:
+    head, remainder = split_off(model, shapes={})
+    assert remainder is not None
+    onnx.checker.check_model(remainder.proto)
+    return head, remainder
+
+
+def image(seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(0, 1, (1, 3, 8, 8)).astype(np.float32)
+
+
+def test_a_model_that_is_static_is_left_whole() -> None:
+    model = as_model(model_of("g (float[2,3] x) => (float[2,3] y) { y = Relu(x) }"))
+    assert split_off(model, shapes={}) == (model, None)
+
+
+def test_the_pieces_one_after_the_other_are_the_whole() -> None:
+    whole, pieces = run_both(detector(), {"image": image()})
+    assert list(pieces) == ["found", "mean", "rows"]
+    assert whole["found"].shape[0] not in (0, 64)
+    for name, expected in whole.items():
+        np.testing.assert_array_equal(pieces[name], expected)
+
+
+def test_only_what_data_decides_and_what_follows_is_behind() -> None:
+    head, remainder = cut(detector())
+    assert [out.name for out in head.outputs] == ["boxes", "mean"]
+    assert [cause.node for cause in remainder.causes] == ["NonZero_places"]
+    ops = [node.op_type for node in remainder.proto.graph.node]
+    assert "NonZero" in ops and "Conv" not in ops and "ReduceMean" not in ops
+    assert [(p.name, p.shape) for p in remainder.outputs] == [("found", (None, 4)), ("rows", ())]
+
+
+def test_shapes_of_what_comes_before_are_constants_behind() -> None:
+    _, remainder = cut(detector())
+    shapes = [node for node in remainder.proto.graph.node if node.op_type == "Shape"]
+    assert [node.input[0] for node in shapes] == ["found"]
+    assert [port.name for port in remainder.inputs] == ["boxes"]
+
+
+def test_the_part_keeps_the_opset_of_the_file() -> None:
+    _, remainder = cut(detector())
+    assert [entry.version for entry in remainder.proto.opset_import if not entry.domain] == [18]
+
+
+@pytest.mark.parametrize("turns", [0, 3])
+def test_a_loop_that_data_ends_reads_values_from_before_inside_its_body(turns: int) -> None:
+    model = as_model(model_of(WHILE))
+    _, remainder = cut(model)
+    assert {port.name for port in remainder.inputs} == {"c0", "start", "n"}
+    assert remainder.causes[0].op == "Loop" and "computed from n" in remainder.causes[0].why
+    whole, pieces = run_both(model, {"x": image(), "n": np.asarray(turns, np.int64)})
+    np.testing.assert_array_equal(pieces["y"], whole["y"])
+
+
+def test_a_model_of_which_nothing_is_left_for_tflite_is_refused_with_the_reason() -> None:
+    model = as_model(model_of("g (float[4] x) => (int64[1,K] y) { y = NonZero(x) }"))
+    with pytest.raises(SplitterError, match=r"nothing comes before.*NonZero NonZero_y"):
+        split_off(model, shapes={})
