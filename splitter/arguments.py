@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from splitter.diagnostics import SplitterError, nearest
+from splitter.plan import Device
 
 DATA, PLACES, FORM = "Samples", "What sits where", "Other"
 
@@ -190,3 +191,11 @@ def one_of(option: str, text: str, known: Sequence[str]) -> str:
     if text not in known:
         raise SplitterError(f"{text!r} is unknown", where=option, hint=nearest(text, known))
     return text
+
+
+def devices(only: str, has_npu: bool) -> tuple[Device, ...]:
+    """What --only names; without it the devices that the target has."""
+    known: tuple[Device, ...] = ("npu", "cpu") if has_npu else ("cpu",)
+    if only:
+        one_of("--only", only, known)
+    return tuple(device for device in known if only in ("", device))

@@ -18,6 +18,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from splitter import arguments as args
+from splitter.cli_calibrate import calibrate_command
 from splitter.cli_rules import explain_command, rules, targets_command
 from splitter.diagnostics import SplitterError
 
@@ -29,8 +30,9 @@ BAD_USE: Any = next(
 """What an unknown option and its like raise; newer typer has its own click and exports no name."""
 
 EPILOG = (
-    "More: split explain MODEL.onnx, split inspect FILE.tflite|OUT, split targets, split rules"
-    " show|check. Any other call of split is coreutils' split; splitter is always this tool."
+    "More: split explain MODEL.onnx, split inspect FILE.tflite|OUT, split calibrate TARGET"
+    " MEASUREMENTS.json, split targets, split rules show|check. Any other call of split is"
+    " coreutils' split; splitter is always this tool."
 )
 
 job = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -189,4 +191,6 @@ def inspect_command(
 
 tools.command("targets")(targets_command)
 tools.command("explain")(explain_command)
+tools.command("calibrate")(calibrate_command)
+tools.command("calibrate")(calibrate_command)
 tools.add_typer(rules, name="rules")

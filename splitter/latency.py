@@ -3,8 +3,10 @@
 Decides the form of the estimate; every number comes from the target's rule file, where its source
 and confidence stand. NPU: roofline, the longest of computing (channels padded to the NPU's step),
 element-wise work and DRAM traffic, plus a cost for each job (the form of NXP's own model, arXiv
-2509.14388: the sum of max(DMA, compute) and a cost for each DMA job). CPU: nanoseconds a MAC or an
-element, by class of kernel.
+2509.14388: the sum of max(DMA, compute) and a cost for each DMA job). Kernels that an NPU runs at a
+rate of their own have one in the rule file (npu_classes): a matrix product of two activations is no
+convolution to an NPU that keeps weights still. CPU: nanoseconds a MAC or an element, by class of
+kernel.
 """
 
 from __future__ import annotations
@@ -57,6 +59,12 @@ KERNELS: Mapping[str, str] = {
 }
 """Class of the CPU kernel of an operator; "elementwise" for those not named."""
 
+NPU_KERNELS: Mapping[str, str] = {**KERNELS, "BATCH_MATMUL": "product"}
+"""Class of an operator on the NPU: "product" multiplies activations, "matrix" has constants."""
+
+MATRIX_CLASSES = ("convolution", "depthwise", "matrix", "product")
+"""Their work is counted in multiply-accumulates, that of others in elements."""
+
 PIECES = ("SLICE", "STRIDED_SLICE", "GATHER")
 """Operators that read a part of their first input."""
 
@@ -71,7 +79,7 @@ def operator_ms(graph: LiteGraph, op: Operator, device: Device, target: Target) 
         return _cpu_ms(graph, op, target.latency.cpu)
     if target.latency.npu is None:
         raise ValueError(f"{target.name} has no NPU")
-    return _npu_ms(graph, op, target.latency.npu)
+    return npu_work_ms(npu_work(graph, op, target.latency.npu), target)
 
 
 def graph_ms(graph: LiteGraph, device: Device, target: Target) -> float:
@@ -111,12 +119,16 @@ def padded_macs(graph: LiteGraph, op: Operator, step: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class NpuWork:
-    """What an operator asks of the NPU: padded MACs, elements of operators without, DRAM bytes."""
+    """What an operator asks of the NPU: padded MACs, elements of operators without, DRAM bytes.
+
+    kernel: its class in NPU_KERNELS, "elementwise" for those not named there.
+    """
 
     macs: int
     depthwise: bool
     elements: int
     dram: int
+    kernel: str = "elementwise"
 
 
 def npu_work(graph: LiteGraph, op: Operator, npu: NpuFigures) -> NpuWork:
@@ -127,17 +139,33 @@ def npu_work(graph: LiteGraph, op: Operator, npu: NpuFigures) -> NpuWork:
         depthwise=op.code == "DEPTHWISE_CONV_2D",
         elements=0 if work else max(prod(view.shape), prod(view.out_shape)),
         dram=_dram_bytes(graph, op, int(npu.local_memory.value)),
+        kernel=NPU_KERNELS.get(op.code, "elementwise"),
     )
 
 
-def _npu_ms(graph: LiteGraph, op: Operator, npu: NpuFigures) -> float:
-    work = npu_work(graph, op, npu)
-    efficiency = npu.depthwise_efficiency if work.depthwise else npu.efficiency
+def npu_work_ms(work: NpuWork, target: Target) -> float:
+    """Milliseconds of an operator on the NPU. Raises ValueError for a target without one."""
+    npu = target.latency.npu
+    if npu is None:
+        raise ValueError(f"{target.name} has no NPU")
     return npu.operator.value + max(
-        work.macs / (npu.peak.value * efficiency.value * 1e6),
-        work.elements / (npu.elements.value * 1e6),
+        (work.macs or work.elements) * npu_ns(work, target) * 1e-6,
         work.dram / (npu.memory.value * 1e6),
     )
+
+
+def npu_ns(work: NpuWork, target: Target) -> float:
+    """Nanoseconds of a padded MAC, or of an element where there are none."""
+    npu = target.latency.npu
+    if npu is None:
+        raise ValueError(f"{target.name} has no NPU")
+    own = target.latency.npu_classes.get(work.kernel)
+    if own is not None and bool(work.macs) == (work.kernel in MATRIX_CLASSES):
+        return own.value
+    if not work.macs:
+        return 1 / npu.elements.value
+    efficiency = npu.depthwise_efficiency if work.depthwise else npu.efficiency
+    return 1 / (npu.peak.value * efficiency.value)
 
 
 def _dram_bytes(graph: LiteGraph, op: Operator, local: int) -> int:
@@ -154,14 +182,18 @@ def _dram_bytes(graph: LiteGraph, op: Operator, local: int) -> int:
 
 
 def _cpu_ms(graph: LiteGraph, op: Operator, cpu: CpuFigures) -> float:
+    kernel, work = cpu_work(graph, op)
+    return cpu.operator.value + cpu.classes[kernel].value * 1e-6 * work
+
+
+def cpu_work(graph: LiteGraph, op: Operator) -> tuple[str, int]:
+    """(class of its kernel, MACs for the matrix classes or elements for the others)."""
     kernel = KERNELS.get(op.code, "elementwise")
-    figure = cpu.classes[kernel].value * 1e-6
-    return cpu.operator.value + figure * _cpu_work(View(graph, op), kernel)
+    return kernel, _cpu_work(View(graph, op), kernel)
 
 
 def _cpu_work(view: View, kernel: str) -> int:
-    """MACs for the matrix classes, elements for the others."""
-    if kernel in ("convolution", "depthwise", "matrix"):
+    if kernel in MATRIX_CLASSES:
         return macs(view.graph, view.op)
     if kernel in _BY_INPUT:
         return prod(view.shape)

@@ -203,7 +203,13 @@ class CpuFigures(Strict):
 
 
 class Latency(Strict):
+    """npu_classes: nanoseconds on the NPU by kernel class, where `npu` says too little.
+
+    Of a padded MAC for the matrix classes, of an element for others.
+    """
+
     npu: NpuFigures | None = None
+    npu_classes: Mapping[str, Figure] = {}
     cpu: CpuFigures
 
 

@@ -34,6 +34,7 @@ CPU_CLASSES = (
     *("convolution", "depthwise", "matrix", "elementwise", "lookup", "softmax"),
     *("reduce", "pool", "resize", "copy", "transpose", "gather", "sort"),
 )
+NPU_CLASSES = (*CPU_CLASSES, "product")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,26 @@ def _folder() -> Path:
     return next(folder for folder in _FOLDERS if folder.is_dir())
 
 
+def rule_file(target: Target) -> Path:
+    """The file that a target was read from."""
+    shown = Path(target.file)
+    shipped = _folder() / shown.name
+    data = shipped.read_bytes() if shipped.is_file() else b""
+    return shipped if hashlib.sha256(data).hexdigest() == target.sha256 else shown
+
+
 def _read(path: Path, *, shown: str) -> Target:
     try:
         data = path.read_bytes()
-        raw = tomllib.loads(data.decode("utf-8"))
     except OSError as error:
         raise SplitterError(f"cannot read it: {error.strerror}", where=shown) from error
+    return read_target(data, shown=shown)
+
+
+def read_target(data: bytes, *, shown: str) -> Target:
+    """A target from the bytes of a rule file. Raises SplitterError with every mistake in it."""
+    try:
+        raw = tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SplitterError(f"not a TOML file: {error}", where=shown) from error
     raw["file"] = shown
@@ -155,6 +170,9 @@ def _meaning(raw: Mapping[str, Any]) -> Iterator[str]:
     for name in classes:
         if name not in CPU_CLASSES:
             yield f"latency.cpu.classes.{name}: unknown class; {nearest(name, CPU_CLASSES)}"
+    for name in _table(_table(raw, "latency"), "npu_classes"):
+        if name not in NPU_CLASSES:
+            yield f"latency.npu_classes.{name}: unknown class; {nearest(name, NPU_CLASSES)}"
 
 
 def _operators(raw: Mapping[str, Any], dialect: Dialect) -> Iterator[str]:
@@ -230,4 +248,4 @@ def _list(node: Any, key: str) -> list[Any]:
     return child if isinstance(child, list) else []
 
 
-__all__ = ["CPU_CLASSES", "Condition", "Target", "load_target", "targets"]
+__all__ = ["CPU_CLASSES", "NPU_CLASSES", "Condition", "Target", "load_target", "targets"]

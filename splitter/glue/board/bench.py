@@ -96,6 +96,7 @@ def _part(engine: Engine | IsolatedEngine, index: int, laps: Sequence[Lap]) -> d
         "sha256": part.sha256,
         "operators": part.operators,
         "placement": asdict(engine.placement) if engine.placement else None,
+        "delegated": _delegated(engine),
         "boundary_bytes": sum(_bytes(t.shape, t.type) for t in tensors),
         "invoke_ms": _spread([step.invoke for step in steps]),
         "transfer_ms": _spread([step.write + step.read for step in steps]),
@@ -116,6 +117,13 @@ def _remainder(runner: Runner, laps: Sequence[Lap]) -> dict[str, Any] | None:
         "runtime": {"name": "onnxruntime", "version": runner.remainder.version},
         "invoke_ms": _spread([lap.remainder for lap in laps]),
     }
+
+
+def _delegated(engine: Engine | IsolatedEngine) -> bool:
+    """Whether a delegate took the part, to the end of the runs."""
+    if engine.placement is None or (isinstance(engine, IsolatedEngine) and engine.lost):
+        return False
+    return not engine.placement.refusal(engine.part.operators)
 
 
 def _bytes(shape: Sequence[int], kind: str) -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 CLIPPED_SHARE_WORTH_A_NOTE = 0.01
+MEASUREMENTS = "measurements.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +69,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add(
         "--bench", type=_whole_number, default=0, metavar="N", help="time N runs of the first batch"
     )
-    add("--bench-out", metavar="FILE.json", help="write the times as JSON")
+    add("--bench-out", metavar="FILE.json", help="default: measurements.json in the bundle")
     add("--threads", type=_whole_number, default=1, metavar="N", help="CPU threads; default 1")
     add("--xnnpack", action="store_true", help="faster CPU kernels; may differ by one step")
     add("--runtime", default="", choices=list(RUNTIMES), help="default: the first installed")
@@ -101,8 +102,7 @@ def execute(args: argparse.Namespace) -> None:
         if args.bench:
             report = measure(runner, arrays, args.bench)
             print(bench_table(report))
-            if args.bench_out:
-                write_file(Path(args.bench_out), measurements_json(report))
+            _keep(bundle, measurements_json(report), args.bench_out)
         if args.require_npu:
             runner.require_npu()
     finally:
@@ -155,6 +155,19 @@ def _run(runner: Runner, arrays: dict[str, Array], args: argparse.Namespace) -> 
         print(f"{args.output}: {shapes}")
     if args.raw:
         write_file(Path(args.raw), npz_bytes(result.raw))
+
+
+def _keep(bundle: Bundle, data: bytes, path: str | None) -> None:
+    """The times as a file; without --bench-out a folder that cannot be written to is no error."""
+    if path:
+        write_file(Path(path), data)
+        return
+    try:
+        write_file(bundle.folder / MEASUREMENTS, data)
+    except BadInput as error:
+        note(f"note: the times are not kept: {error}; --bench-out FILE.json names a place")
+        return
+    note(f"note: {bundle.folder / MEASUREMENTS} keeps the times, for split calibrate")
 
 
 def _say_clipped(bundle: Bundle, arrays: dict[str, Array]) -> None:
