@@ -18,6 +18,9 @@ from splitter.quantize.kernels import KERNELS
 from splitter.quantize.ranges import Range, Ranges
 from splitter.tflite.types import LiteGraph, Operator, Quantization, Tensor
 
+AVERAGING = frozenset(("MEAN", "AVERAGE_POOL_2D", "RESIZE_BILINEAR"))
+"""Operators that may have to keep the scale, and whose output is not some of their inputs."""
+
 
 @dataclass(frozen=True)
 class Authored:
@@ -69,14 +72,14 @@ class _Taker:
         assert chosen is not None
         source = self.integers[integers.name]
         source = self.names.get(source, source)
-        fits = self._free(source) or self.parameters.get(source) == chosen
+        fits = self._free(source, chosen) or self.parameters.get(source) == chosen
         if fits and out not in self.graph.outputs:
             self.names[out] = out = source
         elif fits and source in self.graph.producers and source not in self.graph.outputs:
             self._rename(source, out)
         else:
             self.operators.append(self._copy(source, out, op.unit))
-            if self._free(source):
+            if self._free(source, chosen):
                 self._set(source, chosen, integers.dtype)
         self._set(out, chosen, integers.dtype)
 
@@ -99,7 +102,7 @@ class _Taker:
         if old in self.parameters:
             self.parameters[new] = self.parameters.pop(old)
 
-    def _free(self, name: str) -> bool:
+    def _free(self, name: str, chosen: Quantization) -> bool:
         """Whether nothing has decided the tensor's parameters yet."""
         maker = self.graph.producers.get(name)
         if name in self.parameters:
@@ -108,7 +111,18 @@ class _Taker:
             return True
         kernel = KERNELS.get(maker.code)
         fixed = kernel is not None and (kernel.fixed8 is not None or kernel.fixed16 is not None)
-        return not fixed and len(maker.outputs) == 1
+        return not fixed and len(maker.outputs) == 1 and not self._would_saturate(maker, chosen)
+
+    def _would_saturate(self, maker: Operator, chosen: Quantization) -> bool:
+        """Whether the operator averages values that its output's parameters do not reach.
+
+        Where input and output must be equal, the input would be cut off before the average, and
+        not the average as the author meant. The scale then changes behind the operator.
+        """
+        if maker.code not in AVERAGING:
+            return False
+        known = self.parameters.get(maker.inputs[0])
+        return known is None or not _covers(chosen, known)
 
     def _copy(self, source: str, out: str, unit: str) -> Operator:
         shape = self.graph.tensors[out].shape
@@ -123,6 +137,17 @@ class _Taker:
         graph = replace(self.graph, tensors=tensors, operators=tuple(self.operators))
         known = {name: q for name, q in self.parameters.items() if name in used}
         return Authored(graph, known, frozenset(self.wide & used))
+
+
+def _covers(wide: Quantization, narrow: Quantization) -> bool:
+    """Whether all integers of 8 bits of the one have their value within the other's."""
+
+    def ends(q: Quantization) -> tuple[float, float]:
+        return (-128 - q.zero_point[0]) * q.scale[0], (127 - q.zero_point[0]) * q.scale[0]
+
+    (low, high), (least, most) = ends(wide), ends(narrow)
+    step = wide.scale[0] / 2
+    return low - step <= least and most <= high + step
 
 
 def authored_ranges(authored: Authored, ranges: Ranges) -> dict[str, Range]:
@@ -171,7 +196,7 @@ def kept_scales(graph: LiteGraph, whole: LiteGraph) -> Iterator[str]:
     if steps:
         changes = "1 change" if len(steps) == 1 else f"{len(steps)} changes"
         text += (
-            f"; {changes} of scale in front of operators that need equal ones, off by at most half "
+            f"; {changes} of scale at operators that need equal ones, each off by at most half "
             f"a step ({max(steps) / 2:.3g} at most)"
         )
     yield text

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+import numpy as np
+import onnx
+import pytest
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    QuantFormat,
+    QuantType,
+    quantize_static,
+)
+
+from splitter.quantize import Demands, calibrate, quantize
 from splitter.quantize.authored import kept_scales
 from splitter.quantize.weights import lattice_scales
 from splitter.tflite.types import LiteGraph, Quantization
@@ -29,6 +40,16 @@ TWO_SCALES = """(float[1,2,6,6] x) => (float[1,2,3,3] y) {
   xq = QuantizeLinear (x, one, zero)
   xd = DequantizeLinear (xq, one, zero)
   m = MaxPool<kernel_shape = [2, 2], strides = [2, 2]> (xd)
+  mq = QuantizeLinear (m, two, zero)
+  y = DequantizeLinear (mq, two, zero)
+}"""
+AVERAGED = """(float[1,2,6,6] x) => (float[1,2,OUT] y) {
+  one = Constant<value = float {0.02}>()
+  two = Constant<value = float {0.002}>()
+  zero = Constant<value = int8 {0}>()
+  xq = QuantizeLinear (x, one, zero)
+  xd = DequantizeLinear (xq, one, zero)
+  m = AVERAGE (xd)
   mq = QuantizeLinear (m, two, zero)
   y = DequantizeLinear (mq, two, zero)
 }"""
@@ -96,6 +117,36 @@ def test_a_pool_between_two_scales_changes_the_scale_first() -> None:
     assert made.integer_error() <= 0.01
 
 
+def averaged(call: str, out: str) -> list[Lowered]:
+    """Every lowering of an average whose scale the author made a tenth of its input's."""
+    model = parsed(AVERAGED.replace("AVERAGE", call).replace("OUT", out), opset=17)
+    few = np.random.default_rng(0).random((2, 1, 2, 6, 6)) > 0.94
+    return [made for _, made in every_lowering(model, [{"x": x.astype("f4") * 2} for x in few])]
+
+
+def test_an_average_with_a_narrower_scale_than_its_input_is_not_cut_off_before() -> None:
+    for made in averaged("AveragePool<kernel_shape = [3, 3], strides = [3, 3]>", "2,2"):
+        assert parameters(made.integer, "x") == (0.02, 0)
+        assert parameters(made.integer, "y") == (0.002, 0)
+        assert made.integer_error() <= 0.05  # half of a step of 0.02 in averages of 0.2
+
+
+def test_an_average_that_the_npu_wants_in_one_scale_changes_it_behind() -> None:
+    for made in averaged("GlobalAveragePool", "1,1"):
+        units = {op.unit for op in made.graph.operators}
+        whole = quantize(
+            made.graph,
+            calibrate(made.graph, made.samples, threads=1),
+            npu=units,
+            demands=Demands(same_scale=frozenset(("MEAN",))),
+        )
+        assert parameters(whole, "y") == (0.002, 0)
+        for op in whole.operators:
+            if op.code == "MEAN":
+                assert parameters(whole, op.inputs[0]) == (0.02, 0)
+                assert parameters(whole, op.outputs[0]) == (0.02, 0)
+
+
 def test_a_softmax_writes_its_own_scale_and_is_brought_to_the_stated_one() -> None:
     made = lowered(PROBABILITIES)
     softmax = next(op for op in made.integer.operators if op.code == "SOFTMAX")
@@ -132,3 +183,53 @@ def test_weights_become_the_integers_that_they_were() -> None:
         assert np.abs(steps).max() <= 128.001
         if exact:
             assert np.allclose(found, 0.007)
+
+
+NETWORK = """(float[1,3,12,12] x) => (float[1,4] y)
+<float[4,3,3,3] w, float[4] b, float[4,4,1,1] v, float[4,4] m> {
+  c = Conv<pads = [1, 1, 1, 1]> (x, w, b)
+  r = Relu (c)
+  p = MaxPool<kernel_shape = [2, 2], strides = [2, 2]> (r)
+  d = Conv (p, v)
+  s = Add (p, d)
+  g = GlobalAveragePool (s)
+  f = Flatten (g)
+  y = MatMul (f, m)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("activations", "per_channel"),
+    [(QuantType.QInt8, True), (QuantType.QUInt8, False)],
+)
+def test_what_onnx_runtime_quantized_keeps_every_scale(
+    activations: QuantType, per_channel: bool, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(0)
+    samples = [{"x": random.normal(size=(1, 3, 12, 12)).astype(np.float32)} for _ in range(3)]
+    onnx.save(parsed(NETWORK, opset=17), tmp_path / "float.onnx")
+    quantize_static(
+        tmp_path / "float.onnx",
+        tmp_path / "qdq.onnx",
+        Reader(samples),
+        quant_format=QuantFormat.QDQ,
+        activation_type=activations,
+        weight_type=QuantType.QInt8,
+        per_channel=per_channel,
+    )
+    model = onnx.load(tmp_path / "qdq.onnx")
+    made = next(m for _, m in every_lowering(model, samples))
+    (text,) = kept_scales(made.graph, made.integer)
+    stated = sum(op.code == "QUANTIZE" for op in made.graph.operators)
+    assert stated >= 7 and f"{stated} of {stated} values keep the scale" in text
+    assert made.integer_error() <= 0.03
+
+
+class Reader(CalibrationDataReader):
+    """Samples as ONNX Runtime's quantizer asks for them."""
+
+    def __init__(self, samples: Sequence[Mapping[str, np.ndarray]]) -> None:
+        self._left = iter(samples)
+
+    def get_next(self) -> Mapping[str, np.ndarray] | None:
+        return next(self._left, None)
