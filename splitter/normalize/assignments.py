@@ -71,14 +71,15 @@ def _rewrite(draft: Draft, node: Node) -> None:
     if strided and (len(partial) > 1 or reduction != "none"):
         return
     target = _Target(node, box, shape, draft.dtype(data))
-    out, known = node.outputs[0], Type(target.dtype, shape)
+    out = node.outputs[0]
     draft.remove(node)
     value = _reshaped(draft, target, updates)
     if strided:
         value = _interleaved(draft, target, data, value, strided[0])
     else:
         value = _placed(draft, target, data, value, partial, COMBINE[reduction])
-    draft.add(Node("Identity", [value], [out], {}, node.name, sources=node.sources), [known])
+    draft.types.pop(out, None)
+    draft.replace(out, value)
 
 
 def _reshaped(draft: Draft, target: _Target, updates: str) -> str:

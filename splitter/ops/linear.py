@@ -34,7 +34,7 @@ def over_rows(
     flat = e.reshape(x, (prod(leading), e.shape(x)[-1]))
     units = e.shape(weight)[0]
     bias = bias or e.const(np.zeros(units), "bias")
-    if len(leading) == 1 and out:
+    if len(leading) == 1 and out and shape in (None, (*leading, units)):
         return e.op(
             "FULLY_CONNECTED", [flat, weight, bias], (*leading, units), out=out,
             fused_activation_function=activation, weights_format="DEFAULT", keep_num_dims=False,

@@ -157,6 +157,7 @@ def _cut_off(parted: Parted, output: str, found: _Found) -> Parted:
             made.copy(graph.producers[output].unit)
         operators += made.operators
         tensors.update(made.tensors)
+        ranges.update(dict.fromkeys((op.outputs[0] for op in made.operators), ranges[value]))
         ranges[made.tensor.name] = ranges[value]
         pieces.append(made.tensor.name)
     outputs: list[str] = []

@@ -56,6 +56,27 @@ def test_every_other_column_becomes_a_gather(step: range) -> None:
     assert "ScatterND" not in ops(after) and same(model, after)
 
 
+def test_assignments_in_a_row_read_what_was_assigned_and_not_the_whole() -> None:
+    """YOLOv5: boxes and sizes are written over the scores; one tensor of both has no good scale."""
+    model = assigned(grid(range(2), range(3), range(2)), (2, 3, 2))
+    text = BODY.format(updates="2,3,2", reduction="none").replace(
+        "y = Relu(y0)",
+        """starts = Constant<value = int64[1] {2}>()
+           ends = Constant<value = int64[1] {4}>()
+           axis = Constant<value = int64[1] {2}>()
+           s = Slice(y0, starts, ends, axis)
+           t = Mul(s, s)
+           y1 = ScatterND(y0, more, t)
+           y = Relu(y1)""",
+    )
+    second = model_of(text, opset=18)
+    second.graph.initializer.extend(model.graph.initializer)
+    places = grid(range(2), range(3), range(2, 4)).astype(np.int64)
+    second.graph.initializer.append(numpy_helper.from_array(places, "more"))
+    after = normalize(as_model(second)).proto
+    assert ops(after)["Concat"] == 1 and same(second, after)
+
+
 def test_negative_places_count_from_the_end() -> None:
     model = assigned(np.array([[-1, -2], [-1, -1]]), (2, 6))
     after = run_passes(model, write_assignments)

@@ -29,6 +29,12 @@ CASES = [
     reduced("ReduceLogSum", "2,1,6", low=0.2, bound=0.03),
     reduced("ReduceProd", "2,1,6", low=0.5, bound=0.06),
     Case(
+        "ReduceMean of all but one axis, which stay",
+        "(float[2,4,6] x) => (float[2,4,6] y) <int64[2] a = {1, 2}> {"
+        " m = ReduceMean (x, a) y = Sub (x, m) }",
+        bound=0.03,
+    ),
+    Case(
         "ArgMax of the last of equals",
         "(float[3,9] x) => (int64[3,1] y) { y = ArgMax <axis=1, select_last_index=1> (x) }",
         bound=0.4,
