@@ -35,6 +35,7 @@ from splitter.normalize.norm_affine import fold_norm_affine
 from splitter.normalize.norms import absorb_affine, fuse_norms
 from splitter.normalize.one_dimension import lift_one_dimension
 from splitter.normalize.pads import fold_pads
+from splitter.normalize.products import split_products
 from splitter.normalize.ranks import lower_ranks
 from splitter.normalize.reshapes import move_reshapes
 from splitter.normalize.scale_weights import scale_weights
@@ -89,6 +90,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(write_assignments, "its slices are pushed like any other"),
     Pass(slice_gathers, "so that push_slices and layout see one form"),
     Pass(push_slices, "constants under slices fold"),
+    Pass(split_products, "what is still sliced behind a product; before concats are hoisted"),
     Pass(fold_constants, "what push_slices made constant, and copies of it"),
     Pass(hoist_concats, "after push_slices, which would take them apart again"),
     Pass(gather_rows, "after shapes are folded: the index is then seen to be a broadcast"),
