@@ -21,6 +21,7 @@ from splitter.normalize.branches import select_branches
 from splitter.normalize.canonical import canonicalize
 from splitter.normalize.center_residual import center_residual
 from splitter.normalize.concats import hoist_concats
+from splitter.normalize.contrib import expand_contrib
 from splitter.normalize.dedupe import dedupe
 from splitter.normalize.einsum import expand_einsum
 from splitter.normalize.exchange import to_draft, to_proto
@@ -62,6 +63,7 @@ OPENING: tuple[Pass, ...] = (
         "shapes are known from here on; If branches and Shape chains are gone",
     ),
     Pass(select_branches, "what is still an If is decided at run time"),
+    Pass(expand_contrib, "before standardize: Attention and its kin are standard operators then"),
     Pass(standardize, "needs ranks; contrib operators have no inference of their own"),
     Pass(fold_constants, "types of what standardize wrote"),
 )

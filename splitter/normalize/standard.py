@@ -7,13 +7,11 @@ products and its Softmax.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Callable
 
 from splitter.draft import Draft, Node
 from splitter.normalize.exchange import elem_type
+from splitter.normalize.writer import Writer
 
 CONTRIB = "com.microsoft"
 
@@ -28,30 +26,12 @@ def standardize(draft: Draft) -> None:
     draft.prune()
 
 
-class _Writer:
-    """Adds the nodes that stand for one node; the last one takes over its output."""
-
-    def __init__(self, draft: Draft, node: Node) -> None:
-        self.draft, self.node = draft, node
-        self.out = node.outputs[0]
-        draft.remove(node)
-
-    def add(self, op: str, inputs: Sequence[str], *, out: str = "", **attrs: Any) -> str:
-        out = out or self.draft.name(f"{self.node.name}/{op}")
-        name = self.node.name if out == self.out else out
-        self.draft.add(Node(op, list(inputs), [out], attrs, name, sources=self.node.sources))
-        return out
-
-    def const(self, data: Any, dtype: str = "int64") -> str:
-        return self.draft.constant_of(np.asarray(data, dtype), f"{self.node.name}/constant")
-
-
 def _global_pool(op: str) -> Callable[[Draft, Node], None]:
     def rule(draft: Draft, node: Node) -> None:
         rank = draft.rank(node.inputs[0])
         if rank is None:
             return
-        writer = _Writer(draft, node)
+        writer = Writer(draft, node)
         axes = writer.const(list(range(2, rank)))
         writer.add(op, [node.inputs[0], axes], out=writer.out, keepdims=1)
 
@@ -65,7 +45,7 @@ def _fused_matmul(draft: Draft, node: Node) -> None:
     swaps = [bool(node.attrs.get(key, 0)) for key in ("transA", "transB")]
     if any(swap and rank is None for swap, rank in zip(swaps, ranks, strict=True)):
         return
-    writer = _Writer(draft, node)
+    writer = Writer(draft, node)
     operands = []
     for value, rank, swap in zip(node.inputs, ranks, swaps, strict=True):
         perm = [*range((rank or 2) - 2), (rank or 2) - 1, (rank or 2) - 2]
@@ -78,7 +58,7 @@ def _fused_matmul(draft: Draft, node: Node) -> None:
 
 def _bias_gelu(approximate: str) -> Callable[[Draft, Node], None]:
     def rule(draft: Draft, node: Node) -> None:
-        writer = _Writer(draft, node)
+        writer = Writer(draft, node)
         value = node.inputs[0]
         if node.input(1):
             value = writer.add("Add", node.inputs[:2])
@@ -88,7 +68,7 @@ def _bias_gelu(approximate: str) -> Callable[[Draft, Node], None]:
 
 
 def _quick_gelu(draft: Draft, node: Node) -> None:
-    writer = _Writer(draft, node)
+    writer = Writer(draft, node)
     alpha = writer.const(float(node.attrs.get("alpha", 1.702)), "float32")
     gate = writer.add("Sigmoid", [writer.add("Mul", [node.inputs[0], alpha])])
     writer.add("Mul", [node.inputs[0], gate], out=writer.out)
@@ -104,7 +84,7 @@ def _skip_norm(op: str) -> Callable[[Draft, Node], None]:
         if any(node.outputs[1:3]):
             return
         total = node.outputs[3] if len(node.outputs) > 3 else ""
-        writer = _Writer(draft, node)
+        writer = Writer(draft, node)
         value = writer.add("Add", node.inputs[:2], out="" if bias else total)
         if bias:
             value = writer.add("Add", [value, bias], out=total)
@@ -134,7 +114,7 @@ def _fused_conv(draft: Draft, node: Node) -> None:
     parameters = list(node.attrs.get("activation_params", []))
     if kind not in ("", "Relu", "Sigmoid", "Tanh", "LeakyRelu", "Clip", "HardSigmoid"):
         return
-    writer = _Writer(draft, node)
+    writer = Writer(draft, node)
     value = writer.add("Conv", node.inputs, out="" if kind else writer.out, **attrs)
     if kind == "Clip":
         bounds = [writer.const(p, "float32") for p in parameters]
@@ -167,7 +147,7 @@ def _attention(draft: Draft, node: Node) -> None:
     mask = node.input(3)
     if mask and draft.dtype(mask) == "bool":
         return
-    writer = _Writer(draft, node)
+    writer = Writer(draft, node)
     parts = [
         _split_heads(writer, value, shape or (), count) if flat else value
         for value, shape, count in zip(node.inputs[:3], shapes, heads, strict=True)
@@ -189,7 +169,7 @@ def _attention(draft: Draft, node: Node) -> None:
     writer.add("Reshape", [merged, target], out=writer.out)
 
 
-def _split_heads(writer: _Writer, value: str, shape: tuple[int, ...], heads: int) -> str:
+def _split_heads(writer: Writer, value: str, shape: tuple[int, ...], heads: int) -> str:
     batch, length, width = shape
     target = writer.const([batch, length, heads, width // heads])
     return writer.add("Transpose", [writer.add("Reshape", [value, target])], perm=[0, 2, 1, 3])
@@ -223,7 +203,7 @@ def _computed_clip(draft: Draft, node: Node) -> None:
     bounds = [node.input(1), node.input(2)]
     if all(not bound or draft.constant(bound) is not None for bound in bounds):
         return
-    writer = _Writer(draft, node)
+    writer = Writer(draft, node)
     low, high = bounds
     value = node.inputs[0]
     if low:

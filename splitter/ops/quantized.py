@@ -164,19 +164,6 @@ def emit_matmul_integer(e: Emitter, unit: Unit) -> None:
     e.bind(rounded, unit)
 
 
-def emit_qlinear_matmul(e: Emitter, unit: Unit) -> None:
-    """Inputs a, scale, zero, b, scale, zero, y scale, y zero."""
-    constants = e.graph.constants
-    a, b = _real(e, unit, 0, 2, rows=True), _real(e, unit, 3, 5, rows=False)
-    scale_a, scale_b, scale_y = (constants[unit.inputs[i]].astype(np.float64) for i in (1, 4, 6))
-    if scale_a.ndim == 1 and scale_a.size > 1:
-        scale_a = scale_a.reshape(-1, 1)
-    y = e.reshape(_matmul(e, a, b), e.graph.shape(unit.outputs[0]))
-    y = two(e, "MUL", y, e.const(scale_a * scale_b / scale_y, "scale"))
-    zero = constants[unit.inputs[7]].astype(np.float32)
-    _store(e, unit, y, e.const(zero, "zero_point") if np.any(zero) else "")
-
-
 def _constants(*indices: int) -> Callable[[Graph, Unit], str | None]:
     def applies(graph: Graph, unit: Unit) -> str | None:
         names = [_input(unit, i) for i in indices]
@@ -222,8 +209,4 @@ OPS = (
     ),
     Op("DynamicQuantizeLinear", (Lowering("arithmetic", emit_dynamic_quantize),)),
     Op("MatMulInteger", (Lowering("batch_matmul", emit_matmul_integer, applies=_exact(2, 3)),)),
-    Op(
-        "QLinearMatMul",
-        (Lowering("batch_matmul", emit_qlinear_matmul, applies=_exact(1, 2, 4, 5, 6, 7)),),
-    ),
 )
