@@ -94,6 +94,27 @@ MaxSegments = Annotated[
         rich_help_panel=PLACES,
     ),
 ]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option("--target", metavar="NAME|FILE.toml", help="The NPU; may be given again."),
+]
+ComparisonOutput = Annotated[
+    str,
+    typer.Option("-o", "--output", metavar="OUT", help="Folder to write; default MODEL-compare."),
+]
+Cuts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cut",
+        metavar="VALUE,...",
+        help="A candidate whose first NPU part ends here; may be given again.",
+        rich_help_panel=PLACES,
+    ),
+]
+Candidates = Annotated[
+    int,
+    typer.Option(min=2, metavar="N", help="About so many for each target.", rich_help_panel=PLACES),
+]
 Int16 = Annotated[
     list[str] | None,
     typer.Option(

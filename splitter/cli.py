@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from splitter import arguments as args
 from splitter.cli_calibrate import calibrate_command
+from splitter.cli_compare import compare_command
 from splitter.cli_rules import explain_command, rules, targets_command
 from splitter.diagnostics import SplitterError
+
+if TYPE_CHECKING:
+    from splitter.options import Options
 
 GOOD, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -30,9 +33,9 @@ BAD_USE: Any = next(
 """What an unknown option and its like raise; newer typer has its own click and exports no name."""
 
 EPILOG = (
-    "More: split explain MODEL.onnx, split inspect FILE.tflite|OUT, split calibrate TARGET"
-    " MEASUREMENTS.json, split targets, split rules show|check. Any other call of split is"
-    " coreutils' split; splitter is always this tool."
+    "More: split compare MODEL.onnx, split explain MODEL.onnx, split inspect FILE.tflite|OUT, split"
+    " calibrate TARGET MEASUREMENTS.json, split targets, split rules show|check. Any other call of"
+    " split is coreutils' split; splitter is always this tool."
 )
 
 job = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -148,24 +151,13 @@ def split(
     return _run(options, as_json=as_json)
 
 
-def _run(options: Any, *, as_json: bool) -> int:
+def _run(options: Options, *, as_json: bool) -> int:
     from splitter import pipeline
-    from splitter.progress import Silent, Terminal
+    from splitter.console import shown, watched
 
-    if as_json or not sys.stderr.isatty():
-        result = pipeline.run(options, Silent())
-    else:
-        with Terminal() as progress:
-            result = pipeline.run(options, progress)
-    print(result.to_json() if as_json else _shown(result))
+    result = watched(lambda progress: pipeline.run(options, progress), quiet=as_json)
+    print(result.to_json() if as_json else shown(result))
     return GOOD if result.trusted else FAILED
-
-
-def _shown(result: Any) -> str:
-    """The report for this terminal; no color into files and pipes, nor where NO_COLOR is set."""
-    columns = shutil.get_terminal_size((100, 24)).columns
-    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    return str(result.text(color=color, width=min(columns, 120)))
 
 
 @tools.command("inspect")
@@ -190,7 +182,7 @@ def inspect_command(
 
 
 tools.command("targets")(targets_command)
+tools.command("compare")(compare_command)
 tools.command("explain")(explain_command)
-tools.command("calibrate")(calibrate_command)
 tools.command("calibrate")(calibrate_command)
 tools.add_typer(rules, name="rules")

@@ -23,7 +23,7 @@ import stat
 import sys
 from collections.abc import Sequence
 
-SUBCOMMANDS = frozenset({"calibrate", "explain", "inspect", "rules", "targets"})
+SUBCOMMANDS = frozenset({"calibrate", "compare", "explain", "inspect", "rules", "targets"})
 
 OPTIONS = frozenset(
     (

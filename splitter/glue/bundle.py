@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
@@ -30,18 +30,30 @@ OURS = (
 """What a bundle may hold beside the files that its manifest names."""
 
 
-def check_out(out: Path) -> None:
+Former = Callable[[Path], Collection[str]]
+"""The files that a folder may hold to be replaced; none when it is no former folder of the kind."""
+
+
+def bundle_files(folder: Path) -> Collection[str]:
+    """What a bundle may hold: OURS and the files that its manifest names."""
+    try:
+        return {entry.file for entry in read_manifest(folder).files()} | set(OURS)
+    except SplitterError:
+        return ()
+
+
+def check_out(out: Path, *, former: Former = bundle_files) -> None:
     """Raises SplitterError when `write_bundle` would refuse OUT; called before the long work."""
     out = out.resolve()
     if out.exists() and not out.is_dir():
         raise SplitterError("is a file, not a folder", where=str(out), hint="choose another -o")
-    foreign = _foreign(out) if out.is_dir() else []
+    foreign = _foreign(out, former) if out.is_dir() else []
     if foreign:
         shown = ", ".join(foreign[:5]) + (f" and {len(foreign) - 5} more" if foreign[5:] else "")
         raise SplitterError(
-            f"holds files that are not of a bundle: {shown}",
+            f"holds files that are not of a former run: {shown}",
             where=str(out),
-            hint="move them away or choose another -o; a former bundle alone is replaced",
+            hint="move them away or choose another -o; what a former run wrote alone is replaced",
         )
     home = next(folder for folder in out.parents if folder.exists())
     if not home.is_dir() or not os.access(home, os.W_OK | os.X_OK):
@@ -50,14 +62,14 @@ def check_out(out: Path) -> None:
         )
 
 
-def write_bundle(out: Path, files: Mapping[str, bytes]) -> Path:
+def write_bundle(out: Path, files: Mapping[str, bytes], *, former: Former = bundle_files) -> Path:
     """Write the files (path in the bundle -> content) as the folder `out`; returns it, resolved.
 
-    `out` may be new, an empty folder, or a former bundle, which is replaced. Raises SplitterError
+    `out` may be new, an empty folder, or a former one, which is replaced. Raises SplitterError
     for anything else and for every failure of the file system (full, not writable, a mount point).
     """
     out = out.resolve()
-    check_out(out)
+    check_out(out, former=former)
     for name in files:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or not path.parts:
@@ -79,20 +91,14 @@ def write_bundle(out: Path, files: Mapping[str, bytes]) -> Path:
     return out
 
 
-def _foreign(out: Path) -> list[str]:
-    """Files in the folder that are not of a former bundle of ours."""
+def _foreign(out: Path, former: Former) -> list[str]:
+    """Files in the folder that a former run did not write."""
     files = {
         path.relative_to(out).as_posix()
         for path in out.rglob("*")
         if (path.is_symlink() or not path.is_dir()) and "__pycache__" not in path.parts
     }
-    if not files:
-        return []
-    try:
-        named = {entry.file for entry in read_manifest(out).files()}
-    except SplitterError:
-        return sorted(files)
-    return sorted(files - named - set(OURS))
+    return sorted(files.difference(former(out))) if files else []
 
 
 @contextmanager

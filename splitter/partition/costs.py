@@ -14,6 +14,7 @@ from splitter.ops.signature import signature
 from splitter.plan import Device, Support
 from splitter.rulefile import Target
 from splitter.support import as_int8, lowering_of
+from splitter.tflite.facts import macs
 
 
 def unit_costs(
@@ -38,3 +39,22 @@ def unit_costs(
         fits = verdict.fits and target.has_npu
         inside.append(ms(unit, verdict.lowering, "npu", alike) if fits else None)
     return tuple(inside), tuple(outside)
+
+
+def unit_macs(graph: Graph, support: Support) -> dict[str, tuple[int, int]]:
+    """Multiply-accumulates by unit: as lowered for the NPU (0 where it is not), for the CPU."""
+    known: dict[Hashable, int] = {}
+
+    def count(unit: Unit, lowering: str, alike: Hashable) -> int:
+        key = (alike, lowering)
+        if lowering and key not in known:
+            part = fragment(graph, unit, lowering_of(unit, lowering))
+            known[key] = sum(macs(part, op) for op in part.operators)
+        return known[key] if lowering else 0
+
+    found = {}
+    for unit in graph.units:
+        alike = signature(graph, unit)
+        npu, cpu = (side[unit.name].lowering for side in (support.npu, support.cpu))
+        found[unit.name] = count(unit, npu, alike), count(unit, cpu, alike)
+    return found

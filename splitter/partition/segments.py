@@ -95,8 +95,8 @@ def _many(problem: Problem, invoke: float) -> Iterator[Levels]:
         share = invoke / 2 if factor > 1 else 0.0
         dear = (replace(one, ms=(one.ms + share) * factor) for one in problem.passages)
         for devices in dict.fromkeys(free_choice(replace(problem, passages=tuple(dear)))):
-            yield _scheduled(problem, devices)
-    yield _scheduled(problem, tuple(inside is not None for inside in problem.inside))
+            yield scheduled(problem, devices)
+    yield scheduled(problem, tuple(inside is not None for inside in problem.inside))
 
 
 class _Search:
@@ -174,7 +174,7 @@ class _Search:
         return compacted(tuple(taken.get(u, at) for u, at in enumerate(levels))) if taken else None
 
 
-def _scheduled(problem: Problem, devices: Sequence[bool]) -> Levels:
+def scheduled(problem: Problem, devices: Sequence[bool]) -> Levels:
     """Each unit on the lowest level of its device that its feeders allow."""
     lowest = [OUTSIDE] * len(devices)
     levels: list[int] = []

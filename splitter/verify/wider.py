@@ -52,7 +52,7 @@ def weigh_wider(now: Findings, then: Findings, *, option: str = "--int16 auto") 
 
     now, then: int8 and 16-bit findings on the same samples, both against the original.
     """
-    figures = _figures(now), _figures(then)
+    figures = decision_figures(now), decision_figures(then)
     gains = [
         Wider(option, name, value, figures[1][name][0], now.runs, goal)
         for name, (value, goal) in figures[0].items()
@@ -61,8 +61,8 @@ def weigh_wider(now: Findings, then: Findings, *, option: str = "--int16 auto") 
     return max(gains, key=lambda wider: wider.gain, default=None)
 
 
-def _figures(findings: Findings) -> dict[str, tuple[float, float]]:
-    """(share, share in float) by name."""
+def decision_figures(findings: Findings) -> dict[str, tuple[float, float]]:
+    """(share, share in float) by name, 0..1, more is better; the most telling figure first."""
     decisions = findings.decisions
     if isinstance(decisions, DetectionDecisions) and decisions.agreement.reference:
         same = decisions.agreement

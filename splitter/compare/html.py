@@ -1,0 +1,64 @@
+"""compare.html: one self-contained file, no script, no network.
+
+Decides which pictures go in; words and layout are the template's, looks the report's.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from splitter.compare.pictures import draw_bars, draw_pareto
+from splitter.compare.study import Study
+from splitter.compare.telling import apart, basis, reading
+from splitter.report import words
+
+TEMPLATE, STYLE = "compare.html.j2", "compare.css"
+
+
+def to_html(study: Study) -> str:
+    """The whole page."""
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(
+        big=words.big,
+        ms=words.milliseconds,
+        percent=words.percent,
+        error=words.error,
+        counted=words.counted,
+    )
+    page = environment.from_string(_packaged("splitter.compare", TEMPLATE))
+    style = _packaged("splitter.report", "report.css") + _packaged("splitter.compare", STYLE)
+    pictures = [
+        (
+            target,
+            Markup(draw_pareto(rows, figure=study.figure_name, goal=study.goal)),
+            Markup(draw_bars(rows)),
+        )
+        for target in study.targets
+        if (rows := [row for row in study.rows if row.target == target.name])
+    ]
+    return page.render(
+        s=study,
+        rows=study.rows,
+        best=study.rows[0],
+        chosen=[row for row in study.rows if row.chosen],
+        titles=", ".join(target.title for target in study.targets),
+        several=len(study.targets) > 1,
+        style=Markup(style),
+        pictures=pictures,
+        reading=list(reading(study)),
+        apart=[line.strip() for line in apart(study)],
+        basis=list(basis(study)),
+    )
+
+
+def _packaged(package: str, name: str) -> str:
+    return (resources.files(package) / name).read_text(encoding="utf-8")

@@ -1,0 +1,150 @@
+"""The integer models of many plans from one calibration.
+
+Decides what is shared: every way of writing a unit that any plan uses is calibrated in one float
+graph, side by side, so each plan finds the ranges of its own lowerings there. Plans whose integer
+graphs are the same bytes are one model. A unit that reads another one sees what the first plan's
+lowering of it gives; lowerings of a unit differ by their stated error at most.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from splitter.carve import Part, carve
+from splitter.graph import Array, Graph, Unit
+from splitter.lower import lower
+from splitter.ops.registry import fragment
+from splitter.plan import Plan
+from splitter.quantize import Ranges, calibrate, quantize
+from splitter.quantize.choice import CANDIDATES, pick_clip
+from splitter.quantize.demands import demands_of
+from splitter.quantize.pieces import Join, part_outputs
+from splitter.rulefile import Target
+from splitter.support import lowering_of
+from splitter.tflite.types import LiteGraph, Operator
+from splitter.tflite.write import write
+from splitter.width import units_on
+
+Key = tuple[str, str]
+"""A unit and the lowering that it is written by."""
+
+
+@dataclass(frozen=True)
+class Integers:
+    """The integer graph of a plan, its parts in order. digest: of the graph as a file.
+
+    places: the segment of the plan that each part is; a segment may need no operator.
+    """
+
+    whole: LiteGraph
+    parts: tuple[Part, ...]
+    places: tuple[int, ...]
+    joins: Mapping[str, Join]
+    digest: str
+
+
+class Workshop:
+    """Makes integer graphs of plans on one graph, all from one calibration."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        plans: Sequence[Plan],
+        samples: Sequence[Mapping[str, Array]],
+        *,
+        threads: int,
+    ) -> None:
+        """plans: every plan that will be asked for, the one that the clipping is chosen on first.
+
+        samples: arrays by input name, as in `calibrate`.
+        """
+        self._graph = graph
+        self._samples = samples
+        self._first = plans[0]
+        merged, self._names = side_by_side(graph, plans)
+        self._ranges = calibrate(merged, samples, threads=threads)
+        self._clip = ""
+
+    def choose_clip(self, target: Target) -> str:
+        """The way of clipping that serves the first plan, for all of them."""
+        lite, ranges = self._floats(self._first)
+        parted = part_outputs(lite, ranges)
+        npu, demands = units_on(self._first, "npu"), demands_of(target)
+
+        def made(clip: str) -> LiteGraph:
+            chosen = CANDIDATES[clip]
+            return quantize(parted.graph, parted.ranges, npu=npu, demands=demands, clip=chosen)
+
+        self._clip = pick_clip(parted.graph, self._samples, made)
+        return self._clip
+
+    def integers(self, plan: Plan, target: Target) -> Integers:
+        """The plan's integer graph, and it in parts."""
+        lite, ranges = self._floats(plan)
+        parted = part_outputs(lite, ranges)
+        whole = quantize(
+            parted.graph,
+            parted.ranges,
+            npu=units_on(plan, "npu"),
+            demands=demands_of(target),
+            clip=CANDIDATES[self._clip or next(iter(CANDIDATES))],
+        )
+        digest = hashlib.sha256(write(whole)).hexdigest()
+        place = {unit: index for index, s in enumerate(plan.segments) for unit in s.units}
+        places = sorted({place[op.unit] for op in whole.operators})
+        return Integers(whole, carve(whole, plan), tuple(places), parted.joins, digest)
+
+    def _floats(self, plan: Plan) -> tuple[LiteGraph, Ranges]:
+        lite = lower(self._graph, plan.lowerings)
+        found = {}
+        for op in lite.operators:
+            names = self._names.get((op.unit, plan.lowerings[op.unit]), {})
+            for name in op.outputs:
+                entry = self._ranges.get(names.get(name, name))
+                if entry is not None:
+                    found[name] = entry
+        found |= {name: self._ranges[name] for name in lite.inputs if name in self._ranges}
+        return lite, found
+
+
+def side_by_side(
+    graph: Graph, plans: Sequence[Plan]
+) -> tuple[LiteGraph, Mapping[Key, Mapping[str, str]]]:
+    """One float graph with every lowering that a plan uses, and the names of the further ones.
+
+    The first plan's lowerings are linked up; each further lowering of a unit reads the same values
+    and nothing reads it. By (unit, lowering): its tensors' names -> their names in this graph.
+    """
+    merged = lower(graph, plans[0].lowerings)
+    tensors, operators = dict(merged.tensors), list(merged.operators)
+    names: dict[Key, dict[str, str]] = {}
+    for unit in graph.units:
+        used = dict.fromkeys(plan.lowerings[unit.name] for plan in plans)
+        for lowering in list(used)[1:]:
+            part, table = _renamed(graph, unit, lowering)
+            if all(name in tensors for name in part.inputs):
+                names[unit.name, lowering] = table
+                tensors = {**part.tensors, **tensors}
+                operators += part.operators
+    return replace(merged, tensors=tensors, operators=tuple(operators)), names
+
+
+def _renamed(graph: Graph, unit: Unit, lowering: str) -> tuple[LiteGraph, dict[str, str]]:
+    """A unit in another lowering, everything that it makes under names of its own."""
+    part = fragment(graph, unit, lowering_of(unit, lowering))
+    own = {n: t for n, t in part.tensors.items() if n not in part.inputs}
+    kept = {n for n, t in own.items() if t.data is not None and n in graph.values}
+    table = {name: f"{name}@{lowering}" for name in own if name not in kept}
+    operators = tuple(_with_names(op, table) for op in part.operators)
+    tensors = {table.get(n, n): replace(t, name=table.get(n, n)) for n, t in part.tensors.items()}
+    return replace(part, tensors=tensors, operators=operators), table
+
+
+def _with_names(op: Operator, table: Mapping[str, str]) -> Operator:
+    return replace(
+        op,
+        inputs=tuple(table.get(name, name) for name in op.inputs),
+        outputs=tuple(table.get(name, name) for name in op.outputs),
+    )

@@ -1,0 +1,163 @@
+"""`split compare`, stage by stage: candidates for each target, one calibration, what was measured.
+
+Decides nothing itself: which plans is `partition.catalogue`'s, what is shared `integers`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from splitter.calibration import Division
+from splitter.compare.integers import Integers, Workshop
+from splitter.compare.options import CompareOptions
+from splitter.compare.rows import Row, Sheet, measured, ranked
+from splitter.compare.trial import Trial, Yardstick, try_out
+from splitter.equalize import equalize
+from splitter.graph import Graph
+from splitter.layout import layout
+from splitter.model import Model, ending_at, load
+from splitter.normalize import normalize
+from splitter.partition.catalogue import Catalogue, Entry, catalogue
+from splitter.partition.costs import unit_macs
+from splitter.pipeline import class_names, read_samples
+from splitter.progress import Progress
+from splitter.reference import OnnxRunner
+from splitter.rulefile import Target
+from splitter.support import judge
+from splitter.targets import load_target
+from splitter.verify import find_task
+
+
+@dataclass(frozen=True)
+class Study:
+    """What came out. samples: None when nothing was measured. clip: how ranges were clipped."""
+
+    model: Model
+    targets: tuple[Target, ...]
+    graph: Graph
+    rows: tuple[Row, ...]
+    sheets: Mapping[str, Sheet]
+    samples: Division | None
+    clip: str = ""
+
+    @property
+    def random(self) -> bool:
+        return self.samples is not None and self.samples.calibration.random
+
+    @property
+    def figure_name(self) -> str:
+        """The figure that tells how good a candidate is, "" when nothing was measured."""
+        return next((row.measured.figure.name for row in self.rows if row.measured), "")
+
+    @property
+    def goal(self) -> float | None:
+        """The same figure of the float model."""
+        return next((row.measured.figure.goal for row in self.rows if row.measured), None)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A candidate of a target."""
+
+    sheet: Sheet
+    entry: Entry
+
+
+def study(options: CompareOptions, progress: Progress) -> Study:
+    """Compare the candidates of every target. Raises SplitterError; writes nothing."""
+    job = options.job
+    targets = tuple(load_target(name) for name in dict.fromkeys(options.targets))
+    progress.stage("load")
+    original = ending_at(load(job.model), job.outputs)
+    progress.stage("normalize")
+    model = normalize(original, shapes=job.shapes)
+    samples = None
+    if job.calibration:
+        progress.stage("samples")
+        samples = read_samples(job, model.inputs)
+    progress.stage("layout")
+    graph = equalize(layout(model))
+    progress.stage("candidates")
+    asked, chosen, sheets = [], [], {}
+    for target in targets:
+        sheet, found = _candidates(graph, target, options)
+        sheets[target.name] = sheet
+        asked += [_Asked(sheet, entry) for entry in found.entries]
+        chosen.append(found.entries[0].plan)
+    if samples is None:
+        rows = [one.sheet.row(one.entry, None, None) for one in asked]
+        return Study(original, targets, graph, ranked(rows, chosen), sheets, None)
+    progress.stage("calibrate")
+    workshop = Workshop(
+        graph,
+        [one.entry.plan for one in asked],
+        samples.calibration.batches(model.inputs),
+        threads=job.threads,
+    )
+    clip = workshop.choose_clip(targets[0])
+    progress.stage("float")
+    yardstick = _yardstick(original, model, samples, options)
+    progress.stage("measure")
+    rows = _measure(asked, workshop, yardstick, threads=job.threads, progress=progress)
+    return Study(original, targets, graph, ranked(rows, chosen), sheets, samples, clip)
+
+
+def _candidates(graph: Graph, target: Target, options: CompareOptions) -> tuple[Sheet, Catalogue]:
+    job = options.job
+    support = judge(graph, target, trust=job.trust)
+    found = catalogue(
+        graph,
+        support,
+        target,
+        npu=job.npu,
+        cpu=job.cpu,
+        cuts=options.cuts,
+        max_segments=job.max_segments or 2,
+        count=options.candidates,
+    )
+    return Sheet(target, graph, found.unit_ms, unit_macs(graph, support)), found
+
+
+def _yardstick(
+    original: Model, model: Model, samples: Division, options: CompareOptions
+) -> Yardstick:
+    """The float model's outputs on the samples to verify on."""
+    validation = samples.validation.batches(model.inputs)
+    names = [value.name for value in model.outputs]
+    reference = OnnxRunner(original.proto, names, threads=options.job.threads)
+    task = find_task(model.outputs, asked=options.job.task, classes=len(class_names(samples)))
+    expected = [reference.run(sample) for sample in validation]
+    return Yardstick(model.outputs, task, validation, expected, samples.validation)
+
+
+def _measure(
+    asked: Sequence[_Asked],
+    workshop: Workshop,
+    yardstick: Yardstick,
+    *,
+    threads: int,
+    progress: Progress,
+) -> list[Row]:
+    """Every candidate, `threads` of them at a time; equal integer models with equal parts once."""
+    done: dict[tuple[str, tuple[int, ...]], Trial] = {}
+
+    def one(candidate: _Asked) -> Row:
+        made = workshop.integers(candidate.entry.plan, candidate.sheet.target)
+        key = made.digest, _borders(made)
+        trial = done.get(key) or try_out(made, yardstick)
+        done[key] = trial
+        found = measured(trial.findings, made.digest)
+        return candidate.sheet.row(candidate.entry, found, trial)
+
+    rows = []
+    with ThreadPoolExecutor(threads) as pool:
+        for row in pool.map(one, asked):
+            rows.append(row)
+            progress.step(len(rows), len(asked))
+    return rows
+
+
+def _borders(integers: Integers) -> tuple[int, ...]:
+    return tuple(len(part.graph.operators) for part in integers.parts)
