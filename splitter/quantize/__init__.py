@@ -26,7 +26,7 @@ from splitter.quantize.parameters import Demands, choose
 from splitter.quantize.ranges import Range, Ranges, calibrate
 from splitter.quantize.reassociate import reassociate
 from splitter.quantize.recurrence import share_steps
-from splitter.quantize.saturation import useful_ranges
+from splitter.quantize.saturation import useful
 from splitter.tflite.types import LiteGraph
 
 __all__ = ["Demands", "Range", "Ranges", "calibrate", "quantize", "rearranged"]
@@ -63,7 +63,7 @@ def quantize(
     graph = fold_functions(graph, npu=npu)
     known = {n: r for n, r in ranges.items() if n in graph.tensors}
     wide = authored.wide.union(int16).difference(authored.parameters.keys() - authored.wide)
-    ranges = useful_ranges(graph, known, int16=wide)
+    graph, ranges = useful(graph, known, int16=wide)
     parameters = choose(
         graph,
         ranges,

@@ -7,7 +7,7 @@ for which tflite_runtime 2.14 has no QUANTIZE.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Hashable
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from splitter.diagnostics import SplitterError
 from splitter.quantize import lookup
 from splitter.quantize.kernels import KERNELS, data_inputs, needs_table
+from splitter.quantize.masks import MARGIN
 from splitter.quantize.parameters import Parameters
 from splitter.quantize.ranges import Ranges
 from splitter.quantize.weights import (
@@ -60,6 +61,7 @@ class Writer:
         self.tensors: dict[str, Tensor] = {}
         self.operators: list[Operator] = []
         self.problems: list[str] = []
+        self._weighed: dict[Hashable, Tensor] = {}
         self._rescaled: dict[tuple[str, int, Quantization, bool], str] = {}
         for name in (*graph.inputs, *graph.outputs):
             self.variable(name)
@@ -211,14 +213,7 @@ class Writer:
             return
         dtype = "int32" if self.bits_of(op) == 8 else "int64"
         data = None if bias is None else bias.data
-        weights = quantize_weights(
-            weight,
-            channel_axis(op.code),
-            input_scale=q.scale[0],
-            bias=data,
-            bias_dtype=dtype,
-            lattice=self.parameters.lattice,
-        )
+        weights = self._weights(op, weight, bias, q.scale[0], dtype)
         inputs = [
             name if i in (data_at, weight_at, bias_at) else self.variable(name)
             for i, name in enumerate(op.inputs)
@@ -230,6 +225,22 @@ class Writer:
             inputs[bias_at] = self.add(made)
         outputs = tuple(self.variable(name) for name in op.outputs)
         self.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
+
+    def _weights(
+        self, op: Operator, weight: Tensor, bias: Tensor | None, scale: float, dtype: str
+    ) -> Tensor:
+        """The integer weights, made once for all steps of a recurrence."""
+        key = (weight.name, bias.name if bias else "", scale, dtype, channel_axis(op.code))
+        if key not in self._weighed:
+            self._weighed[key] = quantize_weights(
+                weight,
+                channel_axis(op.code),
+                input_scale=scale,
+                bias=bias.data if bias else None,
+                bias_dtype=dtype,
+                lattice=self.parameters.lattice,
+            )
+        return self._weighed[key]
 
     def _needs_table(self, op: Operator) -> bool:
         return needs_table(op.code, self.bits_of(op))
@@ -258,8 +269,11 @@ class Writer:
         target = self.tensors[self.variable(op.outputs[0])]
         assert source.quantization is not None
         bits = int(source.dtype[3:])
+        masks = self._masks(name)
         if target.dtype in ("bool", "int32"):
-            entries = lookup.exact_table(function, source.quantization, bits, target.dtype)
+            entries = lookup.exact_table(
+                function, source.quantization, bits, target.dtype, masks
+            )
         elif target.quantization is None:
             self.problems.append(f"{op.code} of {op.unit}: output is not quantized")
             return
@@ -268,9 +282,16 @@ class Writer:
             seen = self.ranges[name].values if smooth else None
             width = int(target.dtype[3:])
             entries = lookup.table(
-                function, source.quantization, bits, target.quantization, width, seen
+                function, source.quantization, bits, target.quantization, width, seen, masks
             )
         self._gather(entries, source, target, op.unit)
+
+    def _masks(self, name: str) -> lookup.Masks | None:
+        """Where `masks` put very negative values: nothing real lies near."""
+        entry = self.ranges.get(name)
+        if entry is None or not entry.masked:
+            return None
+        return entry.low + MARGIN / 2, entry.least
 
     def _gather(self, entries: Array, source: Tensor, target: Tensor, unit: str) -> None:
         """Write target: the entry for each of the source's integers."""

@@ -36,11 +36,12 @@ def fold_functions(graph: LiteGraph, *, npu: Collection[str]) -> LiteGraph:
     Only within a unit, so that no segment border is crossed; units on the NPU are left alone.
     """
     roots = _roots(graph, npu)
+    places = {op.outputs[0]: place for place, op in enumerate(graph.operators) if op.outputs}
     replaced: dict[str, Operator] = {}
     for name, root in roots.items():
         if root == name or _inside(graph, roots, name):
             continue
-        cone = _cone(graph, name, root)
+        cone = _cone(graph, places, name, root)
         if _worth(graph, cone):
             replaced[name] = _function(graph, name, root, cone)
     if not replaced:
@@ -92,8 +93,10 @@ def _inside(graph: LiteGraph, roots: Mapping[str, str], name: str) -> bool:
     )
 
 
-def _cone(graph: LiteGraph, name: str, root: str) -> tuple[Operator, ...]:
-    """The operators between root and tensor, in order."""
+def _cone(
+    graph: LiteGraph, places: Mapping[str, int], name: str, root: str
+) -> tuple[Operator, ...]:
+    """The operators between root and tensor, in order. places: of operators, by first output."""
     wanted, found = [name], set()
     while wanted:
         tensor = wanted.pop()
@@ -101,7 +104,8 @@ def _cone(graph: LiteGraph, name: str, root: str) -> tuple[Operator, ...]:
             continue
         found.add(tensor)
         wanted += graph.producers[tensor].inputs
-    return tuple(op for op in graph.operators if op.outputs and op.outputs[0] in found)
+    inside = sorted(places[tensor] for tensor in found if tensor in places)
+    return tuple(graph.operators[place] for place in inside)
 
 
 def _worth(graph: LiteGraph, cone: tuple[Operator, ...]) -> bool:

@@ -17,6 +17,9 @@ from splitter.tflite.types import Array, LiteGraph, Operator, Quantization
 
 Function = Callable[[Array], Array]
 
+Masks = tuple[float, float]
+"""(bound, value): what is not above the bound stands for this value."""
+
 STEEP_STEPS = 3.0
 """Output steps between two results that count as far apart."""
 JUMPS = frozenset(
@@ -60,16 +63,17 @@ def table(
     target: Quantization,
     target_bits: int,
     seen: Array | None = None,
+    masks: Masks | None = None,
 ) -> Array:
     """The function's integer output for every integer input from the smallest up.
 
-    seen: values that the input takes. Where the function is steep within one step of the input (a
-    logarithm near 0), the entry is the mean of what it makes of those that fall there, which is
-    nearer to each than what it makes of the step's middle.
+    masks: where very negative values saturate, and what they are. seen: values that the input
+    takes. Where the function is steep within one step of the input (a logarithm near 0), the entry
+    is the mean of what it makes of those that fall there, which is nearer to each than what it
+    makes of the step's middle.
     """
     half = 2 ** (bits - 1)
-    real = (np.arange(-half, half, dtype=np.float64) - source.zero_point[0]) * source.scale[0]
-    values = _finite(function, real)
+    values = _finite(function, inputs(source, bits, masks))
     if seen is not None and seen.size:
         places = (quantize_values(seen.astype(np.float64), source, bits) + half).astype(np.int64)
         counts = np.bincount(places, minlength=2 * half)
@@ -108,8 +112,17 @@ def _finite(function: Function, values: Array) -> Array:
     return np.asarray(made.clip(-1e30, 1e30))
 
 
-def exact_table(function: Function, source: Quantization, bits: int, dtype: str) -> Array:
+def exact_table(
+    function: Function, source: Quantization, bits: int, dtype: str, masks: Masks | None = None
+) -> Array:
     """Conditions or whole numbers for every integer input from the smallest up."""
+    return np.asarray(function(inputs(source, bits, masks)), dtype)
+
+
+def inputs(source: Quantization, bits: int, masks: Masks | None) -> Array:
+    """What every integer from the smallest up stands for."""
     half = 2 ** (bits - 1)
     real = (np.arange(-half, half, dtype=np.float64) - source.zero_point[0]) * source.scale[0]
-    return np.asarray(function(real), dtype)
+    if masks is None:
+        return np.asarray(real)
+    return np.asarray(np.where(real <= masks[0], masks[1], real))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 
 import numpy as np
 
-from splitter.quantize.maskable import maskable
+from splitter.quantize.maskable import maskable, relative
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import Array, LiteGraph
 from splitter.tflite.write import write
@@ -26,14 +26,19 @@ KEPT = 4096
 class Range:
     """Extremes over all samples, and a strided subsample of the values (1-D float32).
 
-    masked: there are very negative values too that mean "left out" (`masks`), or -inf; they are not
-    in low and high, and count as `low` among the values. Values that are NaN or +inf count nowhere.
+    masked: there are very negative values too that mean "left out" (`masks`), or that stand for
+    -inf; they are not in low and high, and count as `low` among the values. Values that are NaN or
+    stand for +inf count nowhere. least: the most negative value, masks included.
+    top: the least maximum of a row of the last axis, of rows that are not left out as a whole;
+    known for what a Softmax reads, -inf elsewhere.
     """
 
     low: float
     high: float
     values: Array
     masked: bool = False
+    top: float = -np.inf
+    least: float = 0.0
 
 
 Ranges = Mapping[str, Range]
@@ -41,8 +46,19 @@ Ranges = Mapping[str, Range]
 LEFT_OUT = -9e3
 """From here down a value may be a mask (exporters write -1e4, -65504, -1e9, -3.4e38, -inf), where
 `masks` says that nothing but a mask makes sense, and nothing lies between it and the others."""
+INFINITE = 1e30
+"""From here on a value stands for infinity: no quantity of a network, and no scale for kernels."""
 GAP = 50.0
 """The others are smaller by at least this factor."""
+
+APART = 20.0
+"""exp(-20) is 2e-9: so far below all others a score counts for nothing, and masks of -100 lie."""
+
+BINS = 4096
+"""Steps in which a gap is looked for."""
+
+BY_ROW = frozenset(("SOFTMAX", "LOG_SOFTMAX"))
+"""Operators that look at each row's values relative to its largest."""
 
 MEMORY = 1 << 30
 """Bytes of activations that interpreters side by side may hold; each holds all of the graph's."""
@@ -66,7 +82,8 @@ def calibrate(
         for name, tensor in graph.tensors.items()
         if tensor.dtype == "float32" and tensor.data is None
     ]
-    candidates = maskable(graph)
+    candidates, compared = maskable(graph), relative(graph)
+    rows = {op.inputs[0] for op in graph.operators if op.code in BY_ROW}
     model = write(graph)
     held = sum(graph.tensors[name].elements * 4 for name in names)
     workers = max(1, min(threads, len(samples), MEMORY // max(1, held)))
@@ -77,7 +94,14 @@ def calibrate(
     def observe(sample: Mapping[str, Array]) -> dict[str, Range]:
         interpreter = free.get()
         interpreter.run({n: sample[n].astype(graph.tensors[n].dtype) for n in graph.inputs})
-        seen = {n: range_of(interpreter.tensor(n), maskable=n in candidates) for n in names}
+        seen = {
+            n: range_of(
+                interpreter.tensor(n), maskable=n in candidates, relative=n in compared
+            )
+            for n in names
+        }
+        for name in rows & seen.keys():
+            seen[name] = replace(seen[name], top=row_top(interpreter.tensor(name)))
         free.put(interpreter)
         return {name: entry for name, entry in seen.items() if entry.values.size}
 
@@ -89,28 +113,61 @@ def calibrate(
     return {name: join([seen[name] for seen in observed]) for name in (observed or [{}])[0]}
 
 
-def range_of(array: Array, *, maskable: bool = False) -> Range:
-    """Of one sample's tensor; an empty tensor has no extremes. maskable: see `Range.masked`."""
+def range_of(array: Array, *, maskable: bool = False, relative: bool = False) -> Range:
+    """Of one sample's tensor; an empty tensor has no extremes. maskable: see `Range.masked`.
+    relative: what matters is only how far below others a value lies."""
     flat = array.reshape(-1)
     if not flat.size:
         return Range(np.inf, -np.inf, flat)
     low, high = float(flat.min()), float(flat.max())
-    if np.isfinite(low) and np.isfinite(high) and not (maskable and low <= LEFT_OUT):
-        return Range(low, high, subsample(flat))
-    real = flat[np.isfinite(flat)]
-    if maskable and _stands_apart(real):
-        real = real[real > real.min() / GAP]
+    far = LEFT_OUT if maskable and not relative else -APART if relative else -INFINITE
+    if low > far and high < INFINITE:
+        return Range(low, high, subsample(flat), least=low)
+    real = flat[np.abs(flat) < INFINITE]
+    if maskable:
+        real = real[real > mask_border(real)]
+    if relative:
+        real = real[real > gap_border(real)]
     if not real.size:
         real = np.zeros(1, flat.dtype)
     low, high = float(real.min()), float(real.max())
     values = np.clip(np.nan_to_num(subsample(flat)), low, high)
-    return Range(low, high, values, masked=bool((flat < low).any()))
+    least = float(np.nanmin(flat, initial=0.0))
+    return Range(low, high, values, masked=bool((flat < low).any()), least=least)
 
 
-def _stands_apart(values: Array) -> bool:
-    """Whether the least values are masks, and not the end of a continuous range."""
+def row_top(array: Array) -> float:
+    """The least maximum of a row of the last axis, of rows that are not masked as a whole."""
+    if not array.size:
+        return -np.inf
+    tops = array.max(axis=-1)
+    return range_of(tops[~np.isnan(tops)], maskable=True).low
+
+
+def mask_border(values: Array) -> float:
+    """Where masks end and other values begin, -inf where the least ones are no masks but the end of
+    a continuous range. Sums of masks are masks of several sizes."""
     least = float(values.min(initial=0.0))
-    return least <= LEFT_OUT and not ((values > least / 2) & (values < least / GAP)).any()
+    if least > LEFT_OUT:
+        return -np.inf
+    for start, far in ((least / 2, least), (LEFT_OUT, LEFT_OUT)):
+        if not ((values > start) & (values < far / GAP)).any():
+            return far / GAP
+    return -np.inf
+
+
+def gap_border(values: Array) -> float:
+    """Where a gap begins that sets the values below it apart, -inf without one: as wide as
+    everything above it, and wide enough that an exponential is nothing beyond it."""
+    low, high = float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
+    if not high - low >= APART:
+        return -np.inf
+    step = (high - low) / (BINS - 1)
+    counts = np.bincount(((values.reshape(-1) - low) / step).astype(np.int64), minlength=BINS)
+    filled = np.flatnonzero(counts)
+    empty, above = np.diff(filled) - 1, BINS - filled[1:]
+    wide = np.flatnonzero((empty * step >= APART) & (empty >= above))
+    return low + (float(filled[wide[-1]]) + 1) * step if wide.size else -np.inf
 
 
 def join(ranges: Sequence[Range]) -> Range:
@@ -120,6 +177,8 @@ def join(ranges: Sequence[Range]) -> Range:
         max(one.high for one in ranges),
         np.concatenate([one.values for one in ranges]),
         any(one.masked for one in ranges),
+        min(one.top for one in ranges),
+        min(one.least for one in ranges),
     )
 
 

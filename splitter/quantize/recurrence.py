@@ -28,6 +28,8 @@ def share_steps(graph: LiteGraph, ranges: Ranges) -> dict[str, Range]:
             max(entry.high for entry in entries),
             subsample(np.concatenate([entry.values for entry in entries])),
             any(entry.masked for entry in entries),
+            min(entry.top for entry in entries),
+            min(entry.least for entry in entries),
         )
         shared.update(dict.fromkeys(names, whole))
     return shared
