@@ -8,6 +8,7 @@ from functools import cache
 from splitter.calibration import Division, Samples, divide, read_calibration
 from splitter.carve import carve
 from splitter.equalize import equalize
+from splitter.fixed_ranges import file_notes, fixed_ranges
 from splitter.glue import (
     Artifacts,
     Manifest,
@@ -70,7 +71,8 @@ def run(options: Options, progress: Progress) -> Result:
     check_out(options.out)
 
     progress.stage("load")
-    original = ending_at(load(options.model), options.outputs)
+    loaded = ending_at(load(options.model), options.outputs)
+    original = fixed_ranges(loaded)
     progress.stage("normalize")
     remainder = None
     if options.cpu_runtime:
@@ -198,7 +200,7 @@ def run(options: Options, progress: Progress) -> Result:
         sizes=samples.validation.sizes,
         class_names=class_names(samples),
         onnx_bytes=len(artifacts.remainder or b""),
-        notes=(*kept_scales(lite, whole), *parted.notes()),
+        notes=(*kept_scales(lite, whole), *parted.notes(), *file_notes(loaded)),
     )
     summary = summarize(data)
     write_bundle(options.out, {**files, **report_files(data, summary)})

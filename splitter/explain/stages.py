@@ -15,6 +15,7 @@ from splitter.explain.names import find_units
 from splitter.explain.text import Explained, Told
 from splitter.explain.ways import Way, ways
 from splitter.explain.whatif import read_assumed, refused, taken
+from splitter.fixed_ranges import fixed_ranges
 from splitter.graph import Graph, Unit
 from splitter.layout import layout
 from splitter.model import ending_at, load
@@ -65,7 +66,7 @@ def explanation(options: Options, *, node: str = "", assumed: Sequence[str] = ()
     """
     target = load_target(options.target)
     words = read_assumed(target, assumed)
-    original = ending_at(load(options.model), options.outputs)
+    original = fixed_ranges(ending_at(load(options.model), options.outputs))
     graph = equalize(layout(normalize(original, shapes=options.shapes)))
     asked = _Asked(graph, target, options, words)
     support = asked.judged(words)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import onnx
+
 from splitter.diagnostics import SplitterError
 from splitter.draft import Draft, Node
 from splitter.normalize.frontier import frontier
@@ -34,8 +36,14 @@ def obstacles(draft: Draft) -> list[Obstacle]:
         reads = (n for n in (*node.inputs, *node.captured) if n and n not in draft.constants)
         writes = [n for n in node.outputs if n and not is_static(draft, n)]
         if why or (writes and all(is_static(draft, n) for n in reads)):
-            found.append(Obstacle(node, why or "the shape of its result depends on data"))
+            found.append(Obstacle(node, why or _reason(node)))
     return found
+
+
+def _reason(node: Node) -> str:
+    if not onnx.defs.has(node.op, node.domain):
+        return f"no operator that is known here ({node.domain or 'ONNX'})"
+    return "the shape of its result depends on data"
 
 
 def require_static(draft: Draft) -> None:
