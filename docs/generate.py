@@ -1,5 +1,5 @@
-"""Writes docs/operators.md, what the ONNX node tests say of every operator and opset, and
-docs/support, the rules of every target.
+"""Writes docs/operators.md, what the ONNX node tests say of every operator and opset,
+docs/support, the rules of every target, and docs/corpus.md, what became of real graphs.
 
 Run as python docs/generate.py [--check]. With --check nothing is written and the exit status is 1
 when the page is not current.
@@ -16,11 +16,14 @@ import onnx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.corpus.page import corpus_page
+from bench.corpus.recorded import load_peer, load_rows
 from splitter.supportpage import support_index, support_page
 from splitter.targets import load_target, targets
 from tests.node_suite import Outcome, node_tests, run_suite
 
 PAGE = Path(__file__).with_name("operators.md")
+CORPUS = Path(__file__).with_name("corpus.md")
 SUPPORT = Path(__file__).with_name("support")
 
 HEAD = """# Operators
@@ -102,7 +105,11 @@ def support_pages() -> dict[Path, str]:
 
 
 def main(arguments: list[str]) -> int:
-    pages = {PAGE: page(run_suite(node_tests())), **support_pages()}
+    pages = {
+        PAGE: page(run_suite(node_tests())),
+        CORPUS: corpus_page(load_rows(), load_peer()),
+        **support_pages(),
+    }
     if "--check" in arguments:
         old = [path for path, text in pages.items() if not _is(path, text)]
         for path in old:

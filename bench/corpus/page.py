@@ -3,128 +3,127 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from bench.corpus.recorded import Kept, Peer, load_peer, load_rows
-from bench.corpus.table import cells, decided, number, peer_cells
+from bench.corpus.recorded import Kept, Peer
+from bench.corpus.table import cells, number, peer_cells
 from bench.corpus.verdict import FLOAT_LIMIT, INTEGER_LIMIT
 
 HEAD = """# The corpus
 
-What became of real graphs in the main job: {graphs} graphs as exporters wrote them, never
-simplified. Recorded by `python -m bench.corpus --models DIR --trained DIR --zoo DIR --record
-bench/corpus/results.json` ({first} to {last}, one thread, on a machine that others used too: times
-are seconds of the processor), written by `make docs`; do not edit.
+What became of {graphs} graphs in the main job: real networks as exporters wrote them, never
+simplified ("models", random weights in place of their own), small models with their real weights
+("trained"), and small graphs for faults that users report ("zoo"). Written by `make docs` from
+bench/corpus/results.json; do not edit. Recorded {dates} by
+
+    python -m bench.corpus --models DIR --trained DIR --zoo DIR --record bench/corpus/results.json
+
+with one thread on a machine that others used too: times are seconds of the processor, for the job
+alone; memory is the peak of the process, ONNX Runtime beside it included. `make bench
+ARGS="--models DIR"` prints the table for a folder of yours.
 
 - right: the float file is within {float_limit:g} relative RMS of ONNX Runtime at every output, no
   float tensor is left in the integer files, the parts equal the whole bit for bit, and the integer
   file decides as float does (97 % of the decisions, where it is known what the model decides) or is
   within {integer_limit:g} at every output.
-- coarse: the same, but the integers are further off. Most graphs have random weights in place of
-  their own: they carry no redundancy, so this says little of the trained model.
-- float error over the limit counts as right where the reference moves as much by itself (inputs
-  moved by their last bit, or its graph optimized), or where nothing is left of it once every rank,
-  comparison and rounding is the reference's own, and under 1 % of these came out otherwise.
-- wrong: float error over the limit without that excuse. refused: no file, with the reason.
+- coarse: the same, but the integers are further off. Random weights carry no redundancy: for
+  "models" this says little of the trained network.
+- wrong: a float error over the limit that float32 does not explain, parts that differ, or a float
+  tensor left. It is explained where the reference moves as much by itself (its inputs moved by
+  their last bit, or its graph optimized), or where nothing is left of it once every rank,
+  comparison and rounding is the reference's own and under 1 % of these came out otherwise.
+- refused: no file, with the reason. What is not listed was not run.
 """
-TABLE = (
-    "| graph | result | float | integer | NPU units | operators | s | MB | onnx2tf | float | s |",
-    "|---|---|---|---|---|---|---|---|---|---|---|",
-)
+KINDS = ("models", "trained", "zoo")
+STATUSES = ("right", "coarse", "wrong", "refused", "crashed", "timeout")
+NO_FILE = ("refused", "crashed", "timeout")
+SHOWN = 5
 
 
-def corpus_page() -> str:
+def corpus_page(rows: Sequence[Kept], peer: Peer) -> str:
     """The whole page in Markdown; the same rows, the same bytes."""
-    rows, peer = load_rows(), load_peer()
-    dates = sorted(row.date for row in rows)
-    lines = [
-        HEAD.format(
-            graphs=len({row.name for row in rows}), first=dates[0], last=dates[-1],
-            float_limit=FLOAT_LIMIT, integer_limit=INTEGER_LIMIT,
-        )
-    ]  # fmt: skip
-    for target in sorted({row.target for row in rows}, reverse=True):
-        lines += [*_summary(target, [row for row in rows if row.target == target]), ""]
-    lines += [*_peer_summary(rows, peer), "", *_refusals(rows), "", *_explained(rows), ""]
-    for target in sorted({row.target for row in rows}, reverse=True):
-        lines += [f"## Every graph, {target}", "", *TABLE]
-        lines += [_line(row, peer) for row in rows if row.target == target]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _summary(target: str, rows: Sequence[Kept]) -> list[str]:
-    counts = Counter(row.status for row in rows)
-    kinds = ", ".join(
-        f"{counts[kind]} {kind}"
-        for kind in ("right", "coarse", "wrong", "refused", "crashed", "timeout")
-        if counts[kind]
+    dates = sorted({row.date for row in rows})
+    head = HEAD.format(
+        graphs=len({row.name for row in rows}),
+        dates=" to ".join(dict.fromkeys((dates[0], dates[-1]))),
+        float_limit=FLOAT_LIMIT,
+        integer_limit=INTEGER_LIMIT,
     )
-    made = [row for row in rows if row.operators]
-    lines = [f"## {target}", "", f"{len(rows)} graphs: {kinds}."]
-    if not made:
-        return lines
-    slow, large = max(made, key=lambda r: r.cpu_seconds), max(made, key=lambda r: r.megabytes)
-    equal = sum(row.split is True for row in made)
-    whole = sum(row.split is None for row in made)
-    floats = sum(bool(row.floats) for row in made)
-    worst = max(made, key=lambda r: r.float_error or 0.0)
-    return [
-        *lines,
-        f"Of {len(made)} with files: parts equal the whole bit for bit in {equal}"
-        f"{f', {whole} not compared' if whole else ''}; float tensors left in {floats}.",
-        f"Largest float error: {number(worst.float_error)} ({worst.name}).",
-        f"Slowest: {slow.name}, {slow.cpu_seconds:.0f} s of the processor. Largest: {large.name}, "
-        f"{large.megabytes:,.0f} MB.",
+    sections = [
+        _counts(rows),
+        _extremes(rows),
+        _refusals(rows),
+        _explained(rows),
+        _beside(rows, peer),
+        *(_table(rows, peer, target) for target in _targets(rows)),
     ]
+    return "\n".join([head, *("\n".join([*lines, ""]) for lines in sections)])
 
 
-def _peer_summary(rows: Sequence[Kept], peer: Peer) -> list[str]:
-    names = {row.name for row in rows}
-    found = Counter(row.status for name, row in peer.rows.items() if name in names)
-    ran = sum(found.values()) - found["not run"]
-    lines = ["## onnx2tf on the same graphs", ""]
-    if not ran:
-        return [*lines, "Not run."]
-    kinds = ", ".join(
-        f"{found[kind]} {kind}"
-        for kind in ("right", "near", "wrong", "refused", "timeout")
-        if found[kind]
-    )
-    about = peer.about
+def _targets(rows: Iterable[Kept]) -> list[str]:
+    return sorted({row.target for row in rows}, reverse=True)
+
+
+def _counts(rows: Sequence[Kept]) -> list[str]:
+    lines = [
+        "## How many",
+        "",
+        "| graphs | target | " + " | ".join(STATUSES) + " | all |",
+        "|---|---|" + "---|" * (len(STATUSES) + 1),
+    ]
+    for kind in KINDS:
+        for target in _targets(rows):
+            found = Counter(r.status for r in rows if (r.kind, r.target) == (kind, target))
+            if found:
+                numbers = " | ".join(str(found[status] or "") for status in STATUSES)
+                lines.append(f"| {kind} | {target} | {numbers} | {sum(found.values())} |")
+    return lines
+
+
+def _extremes(rows: Sequence[Kept]) -> list[str]:
+    made = [row for row in rows if row.status not in NO_FILE]
+    slow = sorted(made, key=lambda row: -row.cpu_seconds)[:SHOWN]
+    large = sorted(made, key=lambda row: -row.megabytes)[:SHOWN]
+    equal = sum(row.split is True for row in made)
+    alone = sum(row.split is None for row in made)
     return [
-        *lines,
-        f"{about['tool']}, float conversion alone: of {ran} graphs {kinds}; "
-        f"{len(names) - ran} not run. Right is an error of at most 1e-4, near at most 1e-2.",
-        f"`{about['command']}`; {about['compared']}. {about['date']}, {about['machine']}.",
+        f"Of {len(made)} bundles the parts equal the whole bit for bit in {equal}"
+        + (f" ({alone} not compared)" if alone else "")
+        + f"; float tensors are left in {sum(bool(row.floats) for row in made)}.",
+        "",
+        "Slowest: "
+        + ", ".join(f"{r.name} ({r.target}) {r.cpu_seconds:.0f} s" for r in slow)
+        + ". Largest: "
+        + ", ".join(f"{r.name} ({r.target}) {r.megabytes:,.0f} MB" for r in large)
+        + ".",
     ]
 
 
 def _refusals(rows: Sequence[Kept]) -> list[str]:
-    lines = ["## Refused, crashed, too slow", ""]
+    lines = ["## Without a file", ""]
     found: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
-        if row.status in ("refused", "crashed", "timeout"):
+        if row.status in NO_FILE:
             key = row.name, row.status, " ".join(row.reason.split())
             found.setdefault(key, []).append(row.target)
-    if not found:
-        return [*lines, "None."]
-    return lines + [
-        f"- {name} ({', '.join(targets)}): {status}: {reason}"
-        for (name, status, reason), targets in found.items()
-    ]
+    return lines + (
+        [
+            f"- {name} ({', '.join(targets)}), {status}: {reason}"
+            for (name, status, reason), targets in found.items()
+        ]
+        or ["None."]
+    )
 
 
 def _explained(rows: Sequence[Kept]) -> list[str]:
-    """Every float error over the limit, and what explains it."""
     over = [row for row in rows if (row.float_error or 0.0) > FLOAT_LIMIT]
     lines = [
         "## Float errors over the limit",
         "",
-        "with decisions given: the error left when every rank, comparison and rounding is the "
-        "reference's own; reference moves: by how much its own outputs do, by rounding.",
+        "Decisions given: the error that is left when every rank, comparison and rounding is the "
+        "reference's own. Reference moves: by how much its own outputs do, by rounding alone.",
         "",
-        "| graph | target | result | float | with decisions given | differ | reference moves |",
+        "| graph | target | result | float | decisions given | differ | reference moves |",
         "|---|---|---|---|---|---|---|",
     ]
     return lines + [
@@ -135,8 +134,55 @@ def _explained(rows: Sequence[Kept]) -> list[str]:
     ]
 
 
+def _beside(rows: Sequence[Kept], peer: Peer) -> list[str]:
+    lines = ["## Beside onnx2tf", ""]
+    ran = {name for name, row in peer.rows.items() if row.status != "not run"}
+    best = {row.name: row for row in rows if row.name in ran}
+    if not best:
+        return [*lines, "Not run."]
+    ours = Counter(
+        "right" if row.status in ("right", "coarse") else row.status for row in best.values()
+    )
+    theirs = Counter(peer.rows[name].status for name in best)
+    about = peer.about
+    missing = len({row.name for row in rows} - set(best))
+    kinds = ("right", "near", "wrong", "refused", "crashed", "timeout")
+    return [
+        *lines,
+        f"{about['tool']}, float conversion alone, on {len(best)} of these graphs "
+        f"({missing} not run). `{about['command']}`; {about['compared']}. Recorded "
+        f"{about['date']}, {about['machine']}.",
+        "",
+        "| float files | " + " | ".join(kinds) + " |",
+        "|---|" + "---|" * len(kinds),
+        "| this tool | " + " | ".join(str(ours[kind] or "") for kind in kinds) + " |",
+        f"| {about['tool']} | " + " | ".join(str(theirs[kind] or "") for kind in kinds) + " |",
+        "",
+        "Right is an error of at most 1e-4, near of at most 1e-2; for onnx2tf no explanation by "
+        "rounding is looked for, and of all layouts of its inputs and outputs the one with the "
+        "least error counts. Not right:",
+        "",
+        *(
+            f"- {name}: {row.status}{f', error {number(row.error)}' if row.error else ''}"
+            f"{f': {row.reason}' if row.reason else ''}"
+            for name, row in sorted(peer.rows.items())
+            if name in best and row.status != "right"
+        ),
+    ]
+
+
+def _table(rows: Sequence[Kept], peer: Peer, target: str) -> list[str]:
+    heads = ["graph", "result", "float", "integer", "NPU units", "operators", "s", "MB"]
+    heads += ["onnx2tf", "its float", "its s"]
+    return [
+        f"## Every graph, {target}",
+        "",
+        "| " + " | ".join(heads) + " |",
+        "|" + "---|" * len(heads),
+        *(_line(row, peer) for row in rows if row.target == target),
+    ]
+
+
 def _line(row: Kept, peer: Peer) -> str:
-    shown = list(cells(row))
-    shown[4] = decided(row) or shown[4]
-    del shown[1]
-    return "| " + " | ".join([*shown, *peer_cells(peer.rows.get(row.name))]) + " |"
+    name, _, *rest = cells(row)
+    return "| " + " | ".join([name, *rest, *peer_cells(peer.rows.get(row.name))]) + " |"

@@ -26,6 +26,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+from ai_edge_litert import interpreter as litert
 
 from bench.corpus.cases import Arrays, Case, bindings, records
 from bench.corpus.measure import axis_names, restored
@@ -36,7 +37,6 @@ from splitter.diagnostics import SplitterError
 from splitter.graph import Array, Value
 from splitter.model import Model, load
 from splitter.reference import OnnxRunner
-from splitter.tflite.runtime import Interpreter
 
 RIGHT, NEAR = 1e-4, 1e-2
 """Relative RMS of an output."""
@@ -47,6 +47,7 @@ TIMEOUT = 120
 PATIENCE = 8
 """Times as long on the clock."""
 
+UNUSABLE = "LiteRT refuses the file"
 ATTEMPTS = 64
 """Layouts of inputs that are tried."""
 
@@ -78,6 +79,8 @@ def compare(case: Case, command: str, folder: Path) -> PeerRow:
         return PeerRow(case.name, status, seconds=round(made.seconds, 1), reason=made.reason)
     error, reason = least_error(made.file, model, inputs, expected)
     status = "right" if error <= RIGHT else "near" if error <= NEAR else "wrong"
+    if reason.startswith(UNUSABLE):
+        status = "refused"
     shown = float(f"{error:.3g}") if np.isfinite(error) else None
     return PeerRow(case.name, status, shown, round(made.seconds, 1), reason)
 
@@ -126,27 +129,48 @@ def last_words(text: str) -> str:
     return (errors or lines or ["no output"])[-1][:160]
 
 
+class PeerFile:
+    """A .tflite file of another converter, its free axes (-1) as the arrays have them."""
+
+    def __init__(self, model: bytes) -> None:
+        kernels = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        self._runtime = litert.Interpreter(
+            model_content=model, num_threads=1, experimental_op_resolver_type=kernels
+        )
+        self._runtime.allocate_tensors()
+        self._inputs = {d["name"]: d for d in self._runtime.get_input_details()}
+        self.shapes = {
+            name: tuple(int(n) for n in detail["shape_signature"])
+            for name, detail in self._inputs.items()
+        }
+
+    def run(self, feeds: Arrays) -> Arrays:
+        for name, array in feeds.items():
+            if tuple(self._inputs[name]["shape"]) != array.shape:
+                self._runtime.resize_tensor_input(self._inputs[name]["index"], array.shape)
+        self._runtime.allocate_tensors()
+        for name, array in feeds.items():
+            detail = self._inputs[name]
+            self._runtime.set_tensor(detail["index"], array.astype(detail["dtype"]))
+        self._runtime.invoke()
+        details = self._runtime.get_output_details()
+        return {d["name"]: self._runtime.get_tensor(d["index"]) for d in details}
+
+
 def least_error(file: Path, model: Model, inputs: Arrays, expected: Arrays) -> tuple[float, str]:
     """The error with the layout that serves it best, and why where it does not run."""
     try:
-        interpreter = Interpreter(file.read_bytes())
+        peer = PeerFile(file.read_bytes())
     except (RuntimeError, ValueError) as failure:
-        return float("inf"), f"LiteRT refuses the file: {' '.join(str(failure).split())}"[:160]
-    names = match([v.name for v in model.inputs], list(interpreter.inputs))
+        return float("inf"), f"{UNUSABLE}: {' '.join(str(failure).split())}"[:160]
+    names = match([v.name for v in model.inputs], list(peer.shapes))
     best, reason = float("inf"), ""
-    choices = [
-        list(layouts(inputs[ours], tuple(interpreter.inputs[theirs]["shape"])))
-        for ours, theirs in names.items()
-    ]
+    choices = [list(layouts(inputs[ours], peer.shapes[other])) for ours, other in names.items()]
     if not all(choices):
         return best, "an input has another shape"
     for chosen in itertools.islice(itertools.product(*choices), ATTEMPTS):
-        feeds = {
-            theirs: array.astype(interpreter.inputs[theirs]["dtype"])
-            for theirs, array in zip(names.values(), chosen, strict=True)
-        }
         try:
-            made = interpreter.run(feeds)
+            made = peer.run(dict(zip(names.values(), chosen, strict=True)))
         except (RuntimeError, ValueError) as failure:
             reason = " ".join(str(failure).split())[:160]
             continue
@@ -163,7 +187,8 @@ def match(ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
     for name in ours:
         plain = name.replace(":", "_").replace("/", "_")
         for other in left:
-            if other.split(":")[0] in (name, plain) or other.endswith((name, plain)):
+            stem = other.rsplit(":", 1)[0]
+            if other in (name, plain) or stem in (name, plain) or stem.endswith(f"_{plain}"):
                 found[name] = other
                 left.remove(other)
                 break
@@ -173,7 +198,7 @@ def match(ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
 
 
 def layouts(array: Array, shape: tuple[int, ...]) -> Iterator[Array]:
-    """The array in every order of axes that has the shape; channels last first."""
+    """The array in every order of axes that has the shape (-1: any length); channels last first."""
     rank = array.ndim
     if rank != len(shape):
         if array.size == int(np.prod(shape)):
@@ -182,7 +207,8 @@ def layouts(array: Array, shape: tuple[int, ...]) -> Iterator[Array]:
     last = (0, *range(2, rank), 1) if rank >= 3 else tuple(range(rank))
     orders = dict.fromkeys([last, *itertools.permutations(range(rank))] if rank <= 5 else [last])
     for order in orders:
-        if tuple(array.shape[axis] for axis in order) == shape:
+        lengths = [array.shape[axis] for axis in order]
+        if all(want in (-1, length) for want, length in zip(shape, lengths, strict=True)):
             yield np.ascontiguousarray(array.transpose(order))
 
 

@@ -20,8 +20,8 @@ RESULTS = Path(__file__).with_name("results.json")
 PEER = Path(__file__).with_name("onnx2tf.json")
 ERRORS = ("float_error", "forced_error", "noise", "integer_error")
 SAME = (
-    "name", "target", "status", "stage", "split", "floats", "units", "on_npu", "operators", "bits",
-    "seconds", "cpu_seconds", "megabytes", "decisions", "flips",
+    "name", "target", "status", "kind", "stage", "split", "floats", "units", "on_npu", "operators",
+    "bits", "seconds", "cpu_seconds", "megabytes", "decisions", "flips",
 )  # fmt: skip
 
 
@@ -32,6 +32,7 @@ class Kept:
     name: str
     target: str
     status: str
+    kind: str = ""
     stage: str = ""
     reason: str = ""
     float_error: float | None = None
@@ -56,7 +57,8 @@ class Kept:
 class PeerRow:
     """What another converter made of a graph.
 
-    status: right (error at most 1e-4), near (at most 1e-2), wrong, refused, timeout. error: the
+    status: right (error at most 1e-4), near (at most 1e-2), wrong, refused (no file, or none that
+    LiteRT takes), timeout. error: the
     largest relative RMS of any output against ONNX Runtime. seconds: of its conversion, of the
     processor.
     """

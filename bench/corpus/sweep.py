@@ -63,7 +63,7 @@ def row_of(case: Case, target: str, wanted: argparse.Namespace) -> Row:
     def bounded() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
-    row: Row = {"name": case.name, "target": target}
+    row: Row = {"name": case.name, "kind": case.kind, "target": target}
     try:
         done = subprocess.run(
             command,
@@ -86,7 +86,7 @@ def row_of(case: Case, target: str, wanted: argparse.Namespace) -> Row:
             "trace": "\n".join(lines[-25:]),
         }
     found: Row = json.loads(done.stdout.splitlines()[-1])
-    return {**found, "status": judged(found)}
+    return {**row, **found, "status": judged(found)}
 
 
 def line_of(row: Row) -> str:
