@@ -19,7 +19,7 @@ from pathlib import Path
 from splitter.compare.html import to_html
 from splitter.compare.options import CompareOptions
 from splitter.compare.plain import FORMAT, to_json
-from splitter.compare.study import Study, study
+from splitter.compare.study import Study, investigate
 from splitter.compare.terminal import to_text
 from splitter.glue import check_out, write_bundle
 from splitter.progress import Progress
@@ -48,7 +48,7 @@ def compare(options: CompareOptions, progress: Progress) -> Result:
     """Compare and write the folder. Raises SplitterError; then nothing was written."""
     out = options.job.out
     check_out(out, former=_former)
-    found = study(options, progress)
+    found = investigate(options, progress)
     progress.stage("report")
     files = {PAGE: to_html(found).encode(), DATA: to_json(found).encode()}
     write_bundle(out, files, former=_former)

@@ -2,29 +2,28 @@
 
 Decides what is shared: every way of writing a unit that any plan uses is calibrated in one float
 graph, side by side, so each plan finds the ranges of its own lowerings there. Plans whose integer
-graphs are the same bytes are one model. A unit that reads another one sees what the first plan's
+graphs are the same are one model. A unit that reads another one sees what the first plan's
 lowering of it gives; lowerings of a unit differ by their stated error at most.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from splitter.carve import Part, carve
+from splitter.compare.chunks import Chunk, chunks, digest_of, ranks
 from splitter.graph import Array, Graph, Unit
 from splitter.lower import lower
 from splitter.ops.registry import fragment
 from splitter.plan import Plan
-from splitter.quantize import Ranges, calibrate, quantize
+from splitter.quantize import Range, Ranges, calibrate, quantize
 from splitter.quantize.choice import CANDIDATES, pick_clip
+from splitter.quantize.clipping import Clip, Function
 from splitter.quantize.demands import demands_of
 from splitter.quantize.pieces import Join, part_outputs
 from splitter.rulefile import Target
 from splitter.support import lowering_of
 from splitter.tflite.types import LiteGraph, Operator
-from splitter.tflite.write import write
 from splitter.width import units_on
 
 Key = tuple[str, str]
@@ -33,16 +32,30 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Integers:
-    """The integer graph of a plan, its parts in order. digest: of the graph as a file.
-
-    places: the segment of the plan that each part is; a segment may need no operator.
-    """
+    """The integer graph of a plan, and it in chunks. digest: of what it computes."""
 
     whole: LiteGraph
-    parts: tuple[Part, ...]
-    places: tuple[int, ...]
+    chunks: tuple[Chunk, ...]
     joins: Mapping[str, Join]
     digest: str
+
+
+class Remembered:
+    """A way of clipping that is asked once for each range, however many graphs have it."""
+
+    def __init__(self, clip: Clip) -> None:
+        self._clip = clip
+        self._known: dict[tuple[int, bool], tuple[Range, tuple[float, float]]] = {}
+
+    def __call__(
+        self, entry: Range, symmetric: bool, function: Function | None = None
+    ) -> tuple[float, float]:
+        if function is not None:
+            return self._clip(entry, symmetric, function)
+        key = id(entry), symmetric
+        if key not in self._known:  # the range is kept, so that no other can have its id
+            self._known[key] = entry, self._clip(entry, symmetric, None)
+        return self._known[key][1]
 
 
 class Workshop:
@@ -65,7 +78,9 @@ class Workshop:
         self._first = plans[0]
         merged, self._names = side_by_side(graph, plans)
         self._ranges = calibrate(merged, samples, threads=threads)
-        self._clip = ""
+        self._ways = {name: Remembered(clip) for name, clip in CANDIDATES.items()}
+        self._clip = next(iter(CANDIDATES))
+        self._rank = ranks(plans)
 
     def choose_clip(self, target: Target) -> str:
         """The way of clipping that serves the first plan, for all of them."""
@@ -74,14 +89,14 @@ class Workshop:
         npu, demands = units_on(self._first, "npu"), demands_of(target)
 
         def made(clip: str) -> LiteGraph:
-            chosen = CANDIDATES[clip]
-            return quantize(parted.graph, parted.ranges, npu=npu, demands=demands, clip=chosen)
+            way = self._ways[clip]
+            return quantize(parted.graph, parted.ranges, npu=npu, demands=demands, clip=way)
 
         self._clip = pick_clip(parted.graph, self._samples, made)
         return self._clip
 
     def integers(self, plan: Plan, target: Target) -> Integers:
-        """The plan's integer graph, and it in parts."""
+        """The plan's integer graph."""
         lite, ranges = self._floats(plan)
         parted = part_outputs(lite, ranges)
         whole = quantize(
@@ -89,12 +104,10 @@ class Workshop:
             parted.ranges,
             npu=units_on(plan, "npu"),
             demands=demands_of(target),
-            clip=CANDIDATES[self._clip or next(iter(CANDIDATES))],
+            clip=self._ways[self._clip],
         )
-        digest = hashlib.sha256(write(whole)).hexdigest()
-        place = {unit: index for index, s in enumerate(plan.segments) for unit in s.units}
-        places = sorted({place[op.unit] for op in whole.operators})
-        return Integers(whole, carve(whole, plan), tuple(places), parted.joins, digest)
+        pieces = chunks(whole, plan, self._rank)
+        return Integers(whole, pieces, parted.joins, digest_of(whole))
 
     def _floats(self, plan: Plan) -> tuple[LiteGraph, Ranges]:
         lite = lower(self._graph, plan.lowerings)

@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from splitter.calibration import Division
-from splitter.compare.integers import Integers, Workshop
+from splitter.compare.chunks import Memory
+from splitter.compare.integers import Workshop
 from splitter.compare.options import CompareOptions
 from splitter.compare.rows import Row, Sheet, measured, ranked
 from splitter.compare.trial import Trial, Yardstick, try_out
@@ -22,6 +23,7 @@ from splitter.normalize import normalize
 from splitter.partition.catalogue import Catalogue, Entry, catalogue
 from splitter.partition.costs import unit_macs
 from splitter.pipeline import class_names, read_samples
+from splitter.plan import Segment
 from splitter.progress import Progress
 from splitter.reference import OnnxRunner
 from splitter.rulefile import Target
@@ -65,7 +67,7 @@ class _Asked:
     entry: Entry
 
 
-def study(options: CompareOptions, progress: Progress) -> Study:
+def investigate(options: CompareOptions, progress: Progress) -> Study:
     """Compare the candidates of every target. Raises SplitterError; writes nothing."""
     job = options.job
     targets = tuple(load_target(name) for name in dict.fromkeys(options.targets))
@@ -141,12 +143,13 @@ def _measure(
     progress: Progress,
 ) -> list[Row]:
     """Every candidate, `threads` of them at a time; equal integer models with equal parts once."""
-    done: dict[tuple[str, tuple[int, ...]], Trial] = {}
+    done: dict[tuple[str, tuple[Segment, ...]], Trial] = {}
+    memory = Memory()
 
     def one(candidate: _Asked) -> Row:
         made = workshop.integers(candidate.entry.plan, candidate.sheet.target)
-        key = made.digest, _borders(made)
-        trial = done.get(key) or try_out(made, yardstick)
+        key = made.digest, candidate.entry.plan.segments
+        trial = done.get(key) or try_out(made, yardstick, memory)
         done[key] = trial
         found = measured(trial.findings, made.digest)
         return candidate.sheet.row(candidate.entry, found, trial)
@@ -157,7 +160,3 @@ def _measure(
             rows.append(row)
             progress.step(len(rows), len(asked))
     return rows
-
-
-def _borders(integers: Integers) -> tuple[int, ...]:
-    return tuple(len(part.graph.operators) for part in integers.parts)
