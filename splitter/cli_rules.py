@@ -6,6 +6,7 @@ Arguments in, text out; what is printed is made by `rulebook`.
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -72,6 +73,37 @@ def rules_check(
     for file in files:
         target = load_target(file)
         print(f"{file}: {len(target.operators)} operators, revision {target.revision}")
+    return 0
+
+
+@rules.command("probe")
+def rules_probe(
+    target: Annotated[str, typer.Argument(metavar="TARGET|FILE.toml")],
+    compiler: Annotated[
+        str, typer.Option(metavar="CMD", help="The vendor's compiler, with options or without.")
+    ],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FILE.toml", help="Default TARGET-probed.toml.")
+    ] = "",
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OPERATOR,...", help="Try these; the others stay as they are."),
+    ] = None,
+    as_json: args.Json = False,
+) -> int:
+    """Learn a rule file from the vendor's compiler, and list where it differs from ours."""
+    from splitter.probe import probe
+    from splitter.progress import Silent, Terminal
+
+    out = Path(output or f"{Path(target).stem.partition('@')[0]}-probed.toml")
+    names = args.names(only)
+    if as_json or not sys.stderr.isatty():
+        found = probe(target, compiler, out, only=names, step=Silent().step)
+    else:
+        with Terminal() as progress:
+            progress.stage("probe")
+            found = probe(target, compiler, out, only=names, step=progress.step)
+    print(json.dumps(found.to_json(), indent=1) if as_json else found.to_text())
     return 0
 
 

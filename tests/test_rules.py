@@ -8,34 +8,15 @@ from typing import Any
 
 import pytest
 
-from splitter.rulefile import Condition, Limit, Target, in_versions
+from splitter.rulefile import Limit, Target, in_versions
 from splitter.specimens import specimen
+from splitter.specimens.trials import beyond, within
 from splitter.support import check_lite
 from splitter.targets import load_target, targets
 from splitter.tflite.facts import facts
 
 TFLITE = [name for name in targets() if load_target(name).dialect == "tflite"]
 """The others are in tests/dialect."""
-
-STEPS = {"kernel_volume_16": 16}
-"""Facts that only come in multiples."""
-
-OTHERS: dict[str, tuple[Any, ...]] = {
-    "dtypes": ("int32", "int16", "float32"),
-    "swap": ("other",),
-    "strides": ("2x1", "3x3"),
-    "factor": (3, 1.5, 16, 4),
-    "weights_dtype": ("int16",),
-    "fused_activation": ("RELU",),
-    "bias_dtype": ("int64", "int16"),
-    "broadcast": ("one", "both"),
-    "factor_h": (3, 1.5, 16, 8),
-    "factor_w": (3, 1.5, 16, 8),
-    "permutation": ("[0, 2, 1, 3]",),
-    "axes": ("[1]",),
-    "stride_h": (3,),
-}
-"""Values to try beyond a list or an equality."""
 
 OVERLAID = {
     ("imx95", "CONV_2D.kernel_h"),
@@ -81,29 +62,6 @@ def cases() -> Iterator[Case]:
                     if (code, id(limit)) not in seen:
                         seen.add((code, id(limit)))
                         yield Case(here, code, address, limit)
-
-
-def within(condition: Condition) -> list[Any]:
-    """Values at the limit."""
-    step = STEPS.get(condition.fact, 1)
-    values = [v // step * step for v in (condition.min, condition.max) if v is not None]
-    values += [] if condition.equals is None else [condition.equals]
-    values += condition.among or ()
-    return values + ([] if condition.multiple_of is None else [condition.multiple_of])
-
-
-def beyond(condition: Condition) -> list[Any]:
-    """Values just outside."""
-    if isinstance(condition.equals, bool):
-        return [not condition.equals]
-    step = STEPS.get(condition.fact, 1)
-    values = [] if condition.max is None else [condition.max // step * step + step]
-    values += [] if condition.min is None else [condition.min - 1]
-    values += [] if condition.multiple_of is None else [condition.multiple_of + 1]
-    if condition.equals is not None or condition.among is not None:
-        others = OTHERS.get(condition.fact) or (int(condition.equals or 0) + 1,)
-        values += [value for value in others if not condition.holds(value)][:2]
-    return values
 
 
 def reasons(case: Case, value: Any) -> list[str]:

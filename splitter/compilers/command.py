@@ -1,7 +1,8 @@
-"""Runs a compiler's command line. Decides the time limit and what a failure says."""
+"""Runs a compiler's command line. Decides its limits of time and memory, what a failure says."""
 
 from __future__ import annotations
 
+import resource
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -12,6 +13,9 @@ from splitter.diagnostics import SplitterError
 
 SECONDS = 600
 """After this a compilation is given up."""
+
+BYTES = 4 << 30
+"""Address space of a compiler: Vela 5.2.0 takes all there is for some convolutions (512x1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ def run(command: Sequence[str], *, folder: Path | None = None) -> Ran:
         raise SplitterError(
             f"no program {command[0]!r}",
             where="--compiler",
-            hint="give its path; Vela comes with pip install 'onnx-npu-splitter[vela]'",
+            hint="give its path; vela comes with pip install 'onnx-npu-splitter[vela]'",
         )
     try:
         done = subprocess.run(
@@ -48,7 +52,14 @@ def run(command: Sequence[str], *, folder: Path | None = None) -> Ran:
             timeout=SECONDS,
             cwd=folder,
             check=False,
+            preexec_fn=_limit_memory,
         )
     except subprocess.TimeoutExpired:
         return Ran(1, f"given up after {SECONDS} s")
     return Ran(done.returncode, done.stdout)
+
+
+def _limit_memory() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    most = BYTES if hard == resource.RLIM_INFINITY else min(BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from splitter.compilers.command import run
@@ -53,7 +53,8 @@ class Neutron:
             ran = run([*self.command, *files], folder=folder)
             if ran.status or not converted.is_file():
                 return Placement(failed=ran.last_words)
-            return read_placement(converted.read_bytes(), MARKER, why={})
+            placed = read_placement(converted.read_bytes(), MARKER, why={})
+            return replace(placed, ratio=conversion_ratio(ran.output))
 
 
 def conversion_ratio(log: str) -> tuple[int, int] | None:

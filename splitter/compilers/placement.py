@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from splitter.diagnostics import SplitterError
 from splitter.tflite.read import read
 from splitter.tflite.types import LiteGraph
 
@@ -24,6 +25,7 @@ class Placement:
     failed:    the compiler's last words when it wrote no file, "" when it did.
     npu_nodes: custom operators in the file it wrote.
     npu_ms:    its own estimate of the time of one inference, None when it gives none.
+    ratio:     (taken, all) operators as its log counts them, after its own rewrites; None without.
     """
 
     cpu: frozenset[str] = frozenset()
@@ -31,6 +33,7 @@ class Placement:
     failed: str = ""
     npu_nodes: int = 0
     npu_ms: float | None = None
+    ratio: tuple[int, int] | None = None
 
     def takes(self, outputs: Sequence[str]) -> bool:
         """Whether the operator that writes these tensors is on the NPU."""
@@ -42,6 +45,11 @@ class Compiler(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def command(self) -> Sequence[str]:
+        """The program and its options."""
+        ...
 
     def version(self) -> str:
         """As it says itself, like "5.2.0"; SplitterError when it cannot be run."""
@@ -63,6 +71,10 @@ def left_on_cpu(graph: LiteGraph, marker: str) -> tuple[frozenset[str], int]:
 def read_placement(
     converted: bytes, marker: str, *, why: Mapping[str, str], npu_ms: float | None = None
 ) -> Placement:
-    """The placement in a file that the compiler wrote."""
-    cpu, nodes = left_on_cpu(read(converted, where=f"output with {marker}"), marker)
+    """The placement in a file that the compiler wrote; a failure where that cannot be read."""
+    try:
+        graph = read(converted, where="the compiler's file")
+    except SplitterError as error:
+        return Placement(failed=f"the file it wrote cannot be read: {error.what}")
+    cpu, nodes = left_on_cpu(graph, marker)
     return Placement(cpu=cpu, why=why, npu_nodes=nodes, npu_ms=npu_ms)

@@ -62,4 +62,6 @@ def specimen(code: str, want: Want) -> LiteGraph:
     return BUILDERS.get(code, elementwise.unary)(Bench(code, want))
 
 
-__all__ = ["BUILDERS", "specimen"]
+UNARY = elementwise.UNARY
+
+__all__ = ["BUILDERS", "UNARY", "specimen"]

@@ -144,7 +144,9 @@ class Bench:
         if tensor.name in op.outputs:
             return self._output(op, zero)
         if not self.flag("per_tensor", True) and tensor.name == "x":
-            return Quantization((SCALE, SCALE / 2), (zero, zero))
+            channels = tensor.shape[-1]
+            scales = tuple(SCALE / (1 + i % 2) for i in range(channels))
+            return Quantization(scales, (zero,) * channels, axis=len(tensor.shape) - 1)
         return Quantization((SCALE,), (zero,))
 
     def _output(self, op: Operator, zero: int) -> Quantization:

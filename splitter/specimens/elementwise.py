@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from splitter.specimens.bench import Bench, Shape
+from splitter.tflite.options import option_names
 from splitter.tflite.types import LiteGraph
 
 COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
+UNARY = (
+    *("ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "GELU", "HARD_SWISH", "L2_NORMALIZATION"),
+    *("LEAKY_RELU", "LOG", "LOGICAL_NOT", "LOGISTIC", "LOG_SOFTMAX", "NEG", "RELU", "RELU6"),
+    *("RELU_0_TO_1", "RELU_N1_TO_1", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT", "SQUARE", "TANH"),
+)
+"""Operators of one input whose output has its shape."""
+
 LOGICAL = ("LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT")
 
 
@@ -32,13 +40,11 @@ def binary(bench: Bench) -> LiteGraph:
         bench.dtype = "bool"
     constant = bench.flag("right_constant", bench.code in ("PRELU", "DIV"))
     x, z = bench.data("x", left), bench.data("z", right, constant=constant)
-    fused = str(bench.get("fused_activation", "NONE"))
-    return bench.finish(
-        (x, z),
-        full,
-        out_dtype="bool" if bench.code in COMPARISONS else "",
-        fused_activation_function=fused,
-    )
+    options = {}
+    if "fused_activation_function" in option_names(bench.code):
+        options["fused_activation_function"] = str(bench.get("fused_activation", "NONE"))
+    made = "bool" if bench.code in COMPARISONS else ""
+    return bench.finish((x, z), full, out_dtype=made, **options)
 
 
 def unary(bench: Bench) -> LiteGraph:
