@@ -176,6 +176,15 @@ def required_target(name: str) -> str:
     return name
 
 
+def short_name(target: str) -> str:
+    """For names of files: "imx95@3.0.1" as it is, "my_npu" of a path."""
+    from splitter.targets import name_and_version
+
+    name, version = name_and_version(target)
+    short = Path(name).stem if name.endswith(".toml") else name
+    return f"{short}@{version}" if version else short
+
+
 def floats(option: str, text: str) -> tuple[float, ...]:
     """ "0.485,0.456,0.406"; SplitterError for anything else."""
     try:

@@ -127,7 +127,7 @@ def split(
     options = Options(
         model=model,
         target=args.required_target(target),
-        out=Path(output or f"{model.stem}-{Path(target).stem}"),
+        out=Path(output or f"{model.stem}-{args.short_name(target)}"),
         calibration=calibration,
         calibration_samples=calibration_samples,
         preprocess=preprocess,

@@ -95,7 +95,7 @@ def rules_probe(
     from splitter.probe import probe
     from splitter.progress import Silent, Terminal
 
-    out = Path(output or f"{Path(target).stem.partition('@')[0]}-probed.toml")
+    out = Path(output or f"{args.short_name(target).partition('@')[0]}-probed.toml")
     names = args.names(only)
     if as_json or not sys.stderr.isatty():
         found = probe(target, compiler, out, only=names, step=Silent().step)

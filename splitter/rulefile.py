@@ -244,6 +244,11 @@ class Target(Strict):
         """The tool version the rules are read for."""
         return self.tool.assumed
 
+    @property
+    def called(self) -> str:
+        """What --target takes for it: its name, or the path of a file that is not ours."""
+        return self.name if self.file == f"rules/{self.name}.toml" else self.file
+
     def at(self, version: str) -> Target:
         """The same target, its rules read for another version of the tool."""
         return self.model_copy(update={"tool": self.tool.model_copy(update={"assumed": version})})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,17 @@ def test_every_rule_file_reads_and_cites_only_sources_it_lists(name: str) -> Non
 def test_a_file_of_the_user_is_taken_by_its_path(tmp_path: Path) -> None:
     path = edited(tmp_path, ('name = "imx95"', 'name = "mine"'))
     assert load_target(path).name == "mine"
+
+
+def test_a_file_of_the_user_is_read_for_the_version_behind_its_path(tmp_path: Path) -> None:
+    path = edited(tmp_path, ('name = "imx95"', 'name = "mine"'))
+    target = load_target(f"{path}@3.0.1")
+    assert (target.name, target.version, target.called) == ("mine", "3.0.1", path)
+    assert "no rules for neutron-converter '9'" in message(f"{path}@9")
+    odd = tmp_path / "a@b.toml"
+    odd.write_text(Path(path).read_text())
+    assert load_target(str(odd)).name == "mine"
+    assert load_target("imx95@3.0.1").called == "imx95"
 
 
 def test_an_unknown_target_is_refused_with_the_list() -> None:
@@ -87,6 +99,48 @@ def test_all_mistakes_come_in_one_error_with_the_nearest_names(tmp_path: Path) -
         "sorting: unknown class",
     ):
         assert part in text
+
+
+def test_values_that_cannot_be_are_mistakes_each_with_what_would_be_right(tmp_path: Path) -> None:
+    path = edited(
+        tmp_path,
+        ('fact = "static", equals = true', 'fact = "static", equals = "true"'),
+        ('fact = "dtypes", in = ["int8"]', 'fact = "dtypes", in = ["in8"]'),
+        ('fact = "channels", max = 2040', 'fact = "channels", min = 4000, max = 2040'),
+        ('fact = "bias_dtype", in = ["int32", "none"]', 'fact = "bias_dtype", in = []'),
+        ('fact = "channels", multiple_of = 16', 'fact = "channels", multiple_of = 0'),
+        ('since = "3.2.0"', 'since = "3.2.9"'),
+        ('until = "3.1.0"', 'since = "3.2.0", until = "3.1.0"'),
+        (" --input {input} --output {output}", ""),
+        ('dialect = "tflite"', 'dialect = "tflite"\nmax_segments = 0'),
+    )
+    text = message(path)
+    for part in (
+        "static is true or false, not 'true'",
+        "dtypes: no type 'in8'; did you mean int8",
+        "channels has min 4000 over max 2040",
+        "bias_dtype has an empty list of values",
+        "channels cannot be a multiple of 0",
+        "since: '3.2.9' is not among tool.versions; did you mean 3.2",
+        "since 3.2.0 is not before until 3.1.0",
+        "tool.command: has no {input}",
+        "tool.command: has neither {output} nor {output_dir}",
+        "max_segments: 0; leave it out for any number",
+    ):
+        assert part in text, part
+
+
+def test_a_figure_below_0_and_a_divisor_of_0_are_mistakes(tmp_path: Path) -> None:
+    text = (RULES / "imx95.toml").read_text()
+    peak, invoke = (
+        next(line for line in text.splitlines() if line.startswith(f"{name} = {{ value"))
+        for name in ("peak", "invoke")
+    )
+    zero = re.sub(r"value = [\d.]+", "value = 0", peak)
+    negative = re.sub(r"value = [\d.]+", "value = -1", invoke)
+    told = message(edited(tmp_path, (peak, zero), (invoke, negative)))
+    assert "latency.npu.peak.value: 0 must be over 0" in told
+    assert "latency.npu.invoke.value: -1 must be at least 0" in told
 
 
 def test_a_limit_without_a_value_is_a_mistake(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def _other_readings(target: Target, trust: str) -> Iterator[tuple[Target, str, W
     """The same rules read for other versions of the tool, newest first, and with less trust."""
     for version in reversed(target.tool.versions):
         if version != target.version:
-            text = f"{target.tool.name} {version} takes it: --target {target.name}@{version}"
+            text = f"{target.tool.name} {version} takes it: --target {target.called}@{version}"
             yield target.at(version), trust, Way("version", text)
     for level in TRUSTS[TRUSTS.index(trust) + 1 :]:
         text = f"on rules of confidence {level}: --trust {level}"
