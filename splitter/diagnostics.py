@@ -31,6 +31,45 @@ class SplitterError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """An operator that has no TFLite form: the nodes of the file it stands for, and why."""
+
+    op: str
+    nodes: tuple[str, ...]
+    why: str
+
+
+SUGGESTED = 16
+"""Values to end a model at, at most; more are no help."""
+
+
+class Unsupported(SplitterError):
+    """Operators that no TFLite operator can do; all of them, and what helps.
+
+    ends: values at which the model could end before them, if they are known and few.
+    """
+
+    def __init__(self, causes: Sequence[Cause], *, ends: Sequence[str] = ()) -> None:
+        self.causes = tuple(causes)
+        count = len(self.causes)
+        what = f"{count} operators have" if count > 1 else "1 operator has"
+        values = ",".join(ends) if 0 < len(ends) <= SUGGESTED else "VALUE,..."
+        super().__init__(
+            f"{what} no TFLite form:\n  " + "\n  ".join(_listed(self.causes)),
+            hint="--cpu-runtime onnxruntime runs them, and what follows, in ONNX Runtime; "
+            f"or --outputs {values} ends the model before them, and your own code does the rest",
+        )
+
+
+def _listed(causes: Sequence[Cause]) -> list[str]:
+    """ "NonZero a, b: why", equal reasons together."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for cause in causes:
+        names.setdefault((cause.op, cause.why), []).append(" + ".join(cause.nodes))
+    return [f"{op} {', '.join(those)}: {why}" for (op, why), those in names.items()]
+
+
+@dataclass(frozen=True, slots=True)
 class Reason:
     """Why an operator is not on the NPU, as data. `rule` is the rule's address in its file.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from splitter.diagnostics import SplitterError, nearest
+from splitter.diagnostics import Cause, Unsupported
 from splitter.graph import Graph
 from splitter.ops import OPS
 from splitter.ops.registry import Emitter
@@ -59,21 +59,17 @@ def rewrites(graph: Graph, planned: Mapping[str, str]) -> tuple[Rewrite, ...]:
 
 def refuse_unknown(graph: Graph) -> None:
     """One error that names every unit without a lowering, with the reasons."""
-    lines = []
+    causes = []
     for unit in graph.units:
+        nodes = unit.nodes or (unit.name,)
         if unit.op not in OPS:
-            lines.append(f"{unit.op} (node {', '.join(unit.nodes) or unit.name}): no lowering")
+            causes.append(Cause(unit.op, nodes, "no lowering"))
             continue
         reasons = [lowering.applies(graph, unit) for lowering in OPS[unit.op].lowerings]
         if all(reasons):
-            why = "; ".join(str(reason) for reason in reasons)
-            lines.append(f"{unit.op} (node {', '.join(unit.nodes) or unit.name}): {why}")
-    if lines:
-        raise SplitterError(
-            f"{len(lines)} operators cannot be written in TFLite:\n  " + "\n  ".join(lines),
-            hint="cut the model before them, or replace them; "
-            + nearest(lines[0].split(" ")[0], OPS),
-        )
+            causes.append(Cause(unit.op, nodes, "; ".join(dict.fromkeys(map(str, reasons)))))
+    if causes:
+        raise Unsupported(causes)
 
 
 def merge_reshapes(graph: LiteGraph) -> LiteGraph:

@@ -32,7 +32,7 @@ from splitter.quantize.choice import CANDIDATES, pick_clip
 from splitter.quantize.demands import demands_of
 from splitter.quantize.pieces import part_outputs
 from splitter.rehearse import runs, unpacked
-from splitter.remainder import split_off
+from splitter.remainder import named_in_full, split_off
 from splitter.report import ReportData, Summary, report_files, summarize, to_json, to_text
 from splitter.support import judge
 from splitter.targets import load_target
@@ -77,15 +77,17 @@ def run(options: Options, progress: Progress) -> Result:
     remainder = None
     if options.cpu_runtime:
         original, remainder = split_off(original, shapes=options.shapes)
-    model = normalize(original, shapes=options.shapes)
+    with named_in_full(original, shapes=options.shapes):
+        model = normalize(original, shapes=options.shapes)
     progress.stage("samples")
     samples = read_samples(options, model.inputs)
     asked = options.task or ("none" if remainder else "")
     task = find_task(model.outputs, asked=asked, classes=len(class_names(samples)))
     progress.stage("layout")
-    graph = equalize(layout(model))
-    progress.stage("support")
-    support = judge(graph, target, trust=options.trust)
+    with named_in_full(original, shapes=options.shapes):
+        graph = equalize(layout(model))
+        progress.stage("support")
+        support = judge(graph, target, trust=options.trust)
     progress.stage("partition")
     candidates = plan(
         graph,

@@ -8,20 +8,23 @@ float. Where values enter it from the integer parts, the glue dequantizes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
 
-from splitter.diagnostics import SplitterError
-from splitter.draft import Draft
+from splitter.diagnostics import Cause, SplitterError, Unsupported
+from splitter.draft import Draft, Node
+from splitter.layout import layout
+from splitter.lower import refuse_unknown
 from splitter.model import Model, ending_at
-from splitter.normalize import opened
+from splitter.normalize import normalize, opened
 from splitter.normalize.exchange import captured, tensor_proto, type_of, type_proto
 from splitter.normalize.frontier import frontier
 from splitter.normalize.functions import inline_functions
-from splitter.normalize.static import Obstacle, is_static, listed, obstacles
+from splitter.normalize.static import as_cause, is_static, obstacles
 
 Shape = tuple[int | None, ...] | None
 
@@ -36,15 +39,6 @@ class Port:
     name: str
     dtype: str
     shape: Shape
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """An operator without a TFLite form, by the name of its node, and why."""
-
-    op: str
-    node: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -75,31 +69,88 @@ def split_off(
 
     Errors: SplitterError when nothing is left for TFLite, or no few values lie between.
     """
-    draft = opened(model, shapes=shapes)
-    causes = obstacles(draft)
-    if not causes:
+    found = survey(model, shapes=shapes)
+    if not found.causes:
         return model, None
-    makers = model.makers
-    ends = frontier(
-        draft,
-        [cause.node for cause in causes],
-        lambda name: name in makers and is_static(draft, name),
-    )
-    if not 0 < len(ends) <= MOST:
+    if not 0 < len(found.ends) <= MOST:
         raise SplitterError(
-            f"nothing comes before what has no TFLite form: {listed(causes)}",
+            f"nothing comes before {Unsupported(found.causes).what}",
             where="--cpu-runtime",
             hint="ONNX Runtime runs the whole file as it is; there is nothing to split",
         )
-    return ending_at(model, ends), _behind(model, draft, ends, causes)
+    return ending_at(model, found.ends), _behind(model, found)
 
 
-def _behind(
-    model: Model, draft: Draft, ends: Sequence[str], causes: Sequence[Obstacle]
-) -> Remainder:
+@contextmanager
+def named_in_full(model: Model, *, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[None]:
+    """A refusal inside becomes one that knows every such operator of the model.
+
+    A stage names only those that it meets: what has no static form ends `normalize`, and what has
+    no lowering is seen later.
+    """
+    try:
+        yield
+    except Unsupported:
+        found = survey(model, shapes=shapes)
+        raise Unsupported(found.causes, ends=found.ends) from None
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What of a model has no TFLite form, and the values it could end at before that."""
+
+    draft: Draft
+    causes: tuple[Cause, ...]
+    ends: tuple[str, ...]
+
+
+def survey(model: Model, *, shapes: Mapping[str, tuple[int, ...]]) -> Survey:
+    """Tries what is left before the operators that are known to be refused, until nothing is.
+
+    Errors: SplitterError for what is wrong with the model otherwise.
+    """
+    draft = opened(model, shapes=shapes)
+    makers = model.makers
+    causes = {obstacle.node: as_cause(obstacle) for obstacle in obstacles(draft)}
+    while True:
+        ends = frontier(draft, list(causes), lambda n: n in makers and is_static(draft, n))
+        if causes and not ends:
+            break
+        more = (
+            _refused(ending_at(model, ends), draft, shapes)
+            if causes
+            else _refused(model, draft, shapes)
+        )
+        if not more:
+            break
+        causes |= more
+    ordered = [causes[node] for node in draft.nodes if node in causes]
+    return Survey(draft, tuple(ordered), ends if causes else ())
+
+
+def _refused(
+    model: Model, draft: Draft, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[Node, Cause]:
+    """The nodes of the draft that the stages from `normalize` to `lower` refuse."""
+    try:
+        refuse_unknown(layout(normalize(model, shapes=shapes)))
+    except Unsupported as error:
+        named = {name: cause for cause in error.causes for name in cause.nodes}
+        found = {}
+        for node in draft.nodes:
+            cause = next((named[name] for name in node.sources if name in named), None)
+            if cause is not None:
+                found[node] = replace(cause, nodes=node.sources)
+        if not found:
+            raise
+        return found
+    return {}
+
+
+def _behind(model: Model, found: Survey) -> Remainder:
     source = inline_functions(model.proto)
-    own = [info for info in source.graph.output if info.name not in ends]
-    proto = _cut(source, draft, ends, [info.name for info in own])
+    own = [info for info in source.graph.output if info.name not in found.ends]
+    proto = _cut(source, found.draft, found.ends, [info.name for info in own])
     proto.graph.output.extend(own)
     return Remainder(
         proto=proto,
@@ -107,7 +158,7 @@ def _behind(
         inputs=tuple(_port(info) for info in proto.graph.input),
         outputs=tuple(_port(info) for info in own),
         results=tuple(info.name for info in source.graph.output),
-        causes=tuple(Cause(c.node.op, c.node.name, c.why) for c in causes),
+        causes=found.causes,
     )
 
 

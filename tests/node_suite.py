@@ -24,7 +24,7 @@ from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import load_model_tests
 
-from splitter.diagnostics import SplitterError
+from splitter.diagnostics import SplitterError, Unsupported
 from splitter.graph import Value
 from splitter.layout import layout
 from splitter.lower import lower
@@ -144,8 +144,10 @@ def _array(value: Any) -> Array:
 
 
 def _short(error: SplitterError) -> str:
-    lines = [line.strip() for line in str(error).splitlines()]
-    return lines[1] if "cannot be written in TFLite" in lines[0] else lines[0]
+    if isinstance(error, Unsupported):
+        first = error.causes[0]
+        return f"{first.op} (node {', '.join(first.nodes)}): {first.why}"
+    return str(error).splitlines()[0].strip()
 
 
 def _run_either(model: onnx.ModelProto, arrays: dict[str, Array]) -> tuple[list[Array], bool]:

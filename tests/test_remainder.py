@@ -6,11 +6,12 @@ import numpy as np
 import onnx
 import pytest
 
-from splitter.diagnostics import SplitterError
+from splitter.diagnostics import SplitterError, Unsupported
 from splitter.graph import Array
 from splitter.model import Model
+from splitter.normalize import normalize
 from splitter.reference import OnnxRunner
-from splitter.remainder import Remainder, split_off
+from splitter.remainder import Remainder, named_in_full, split_off
 from tests.normalize.support import as_model, model_of
 
 DETECTOR = """g (float[1,3,8,8] image) => (float[K,4] found, float mean, int64 rows)
@@ -93,7 +94,7 @@ def test_the_pieces_one_after_the_other_are_the_whole() -> None:
 def test_only_what_data_decides_and_what_follows_is_behind() -> None:
     head, remainder = cut(detector())
     assert [out.name for out in head.outputs] == ["boxes", "mean"]
-    assert [cause.node for cause in remainder.causes] == ["NonZero_places"]
+    assert [cause.nodes for cause in remainder.causes] == [("NonZero_places",)]
     ops = [node.op_type for node in remainder.proto.graph.node]
     assert "NonZero" in ops and "Conv" not in ops and "ReduceMean" not in ops
     assert [(p.name, p.shape) for p in remainder.outputs] == [("found", (None, 4)), ("rows", ())]
@@ -123,5 +124,36 @@ def test_a_loop_that_data_ends_reads_values_from_before_inside_its_body(turns: i
 
 def test_a_model_of_which_nothing_is_left_for_tflite_is_refused_with_the_reason() -> None:
     model = as_model(model_of("g (float[4] x) => (int64[1,K] y) { y = NonZero(x) }"))
-    with pytest.raises(SplitterError, match=r"nothing comes before.*NonZero NonZero_y"):
+    with pytest.raises(SplitterError, match=r"(?s)nothing comes before.*NonZero NonZero_y"):
         split_off(model, shapes={})
+
+
+UNWRITTEN = """g (float[1,2,8,8] x) => (float[K,2] y, float[1] d) <float[2,2,3,3] w> {
+  c = Conv<pads = [1,1,1,1]>(x, w)
+  det = Det(c)
+  one = Constant<value = int64[1] {1}>()
+  d = ReduceMax<keepdims = 0>(det, one)
+  zero = Constant<value = float {0.0}>()
+  over = Greater(det, zero)
+  places = NonZero(over)
+  rows = Transpose<perm = [1, 0]>(places)
+  y = Cast<to = 1>(rows)
+}"""
+
+
+def test_an_operator_without_a_lowering_is_behind_too() -> None:
+    model = as_model(model_of(UNWRITTEN, opset=18))
+    head, remainder = cut(model)
+    assert [out.name for out in head.outputs] == ["c"]
+    assert {cause.op for cause in remainder.causes} == {"Det", "NonZero"}
+    whole, pieces = run_both(model, {"x": np.resize(image(), (1, 2, 8, 8))})
+    np.testing.assert_array_equal(pieces["y"], whole["y"])
+
+
+def test_a_refusal_names_operators_of_every_kind_and_where_to_end_before_them() -> None:
+    model = as_model(model_of(UNWRITTEN, opset=18))
+    with pytest.raises(Unsupported) as caught, named_in_full(model, shapes={}):
+        normalize(model)
+    assert "NonZero NonZero_places: the shape" in caught.value.what
+    assert "Det Det_det: no lowering" in caught.value.what
+    assert "--outputs c ends" in caught.value.hint and "--cpu-runtime" in caught.value.hint

@@ -23,6 +23,7 @@ from splitter.normalize import normalize
 from splitter.options import Options
 from splitter.partition import plan
 from splitter.plan import Plan, Support
+from splitter.remainder import named_in_full
 from splitter.rulefile import Target
 from splitter.support import judge
 from splitter.targets import load_target
@@ -67,9 +68,10 @@ def explanation(options: Options, *, node: str = "", assumed: Sequence[str] = ()
     target = load_target(options.target)
     words = read_assumed(target, assumed)
     original = fixed_ranges(ending_at(load(options.model), options.outputs))
-    graph = equalize(layout(normalize(original, shapes=options.shapes)))
-    asked = _Asked(graph, target, options, words)
-    support = asked.judged(words)
+    with named_in_full(original, shapes=options.shapes):
+        graph = equalize(layout(normalize(original, shapes=options.shapes)))
+        asked = _Asked(graph, target, options, words)
+        support = asked.judged(words)
     candidates = asked.plans(support)
     before = asked.plans(asked.judged(frozenset()))[0] if words else candidates[0]
     chosen = candidates[0]

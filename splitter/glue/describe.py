@@ -244,7 +244,7 @@ def _onnx_part(remainder: Remainder, file: str, digests: Mapping[str, str]) -> O
         ),
         results=remainder.results,
         unsupported=tuple(
-            Unsupported(operator=cause.op, node=cause.node, why=cause.why)
+            Unsupported(operator=cause.op, node=", ".join(cause.nodes), why=cause.why)
             for cause in remainder.causes
         ),
     )

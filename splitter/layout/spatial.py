@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from splitter.diagnostics import Cause
 from splitter.draft import Draft, Node
 
-Rule = Callable[[Draft, Node, list[str]], None]
+Rule = Callable[[Draft, Node, list[Cause]], None]
+
+
+def computed(node: Node, index: int) -> Cause:
+    """A parameter that is no constant."""
+    why = f"input {index} ({node.input(index)}) is a parameter that is computed at run time"
+    return Cause(node.op, node.sources or (node.name,), why)
 
 
 def _shape(draft: Draft, value: str) -> tuple[int, ...]:
@@ -48,13 +55,13 @@ def _same(
     return before + after
 
 
-def _conv(draft: Draft, node: Node, problems: list[str]) -> None:
+def _conv(draft: Draft, node: Node, problems: list[Cause]) -> None:
     kernel = _shape(draft, node.inputs[1])[2:]
     attrs = _window(draft, node, kernel)
     node.attrs = {**attrs, "group": int(node.attrs.get("group", 1)), "activation": ""}
 
 
-def _conv_transpose(draft: Draft, node: Node, problems: list[str]) -> None:
+def _conv_transpose(draft: Draft, node: Node, problems: list[Cause]) -> None:
     """Explicit pads follow from the output's shape when auto_pad or output_shape is given."""
     kernel = _shape(draft, node.inputs[1])[2:]
     rank = len(kernel)
@@ -77,18 +84,19 @@ def _conv_transpose(draft: Draft, node: Node, problems: list[str]) -> None:
     }  # fmt: skip
 
 
-def _pool(draft: Draft, node: Node, problems: list[str]) -> None:
+def _pool(draft: Draft, node: Node, problems: list[Cause]) -> None:
     kernel = tuple(int(k) for k in node.attrs["kernel_shape"])
     attrs = _window(draft, node, kernel)
     attrs |= {"kernel": kernel, "ceil_mode": bool(node.attrs.get("ceil_mode", 0))}
     if node.op == "AveragePool":
         attrs["count_include_pad"] = bool(node.attrs.get("count_include_pad", 0))
     if node.op == "MaxPool" and len(node.outputs) > 1 and node.outputs[1]:
-        problems.append(f"MaxPool {node.name} with indices")
+        why = "no TFLite operator gives the places of maxima"
+        problems.append(Cause("MaxPool", node.sources or (node.name,), why))
     node.attrs = {**attrs, "activation": ""}
 
 
-def _resize(draft: Draft, node: Node, problems: list[str]) -> None:
+def _resize(draft: Draft, node: Node, problems: list[Cause]) -> None:
     source, target = _shape(draft, node.inputs[0]), _shape(draft, node.outputs[0])
     given = draft.constant(node.input(2)) if node.input(2) else None
     axes = node.attrs.get("axes") or range(len(source))
@@ -116,12 +124,12 @@ def _resize(draft: Draft, node: Node, problems: list[str]) -> None:
 
 
 def _crop(
-    draft: Draft, node: Node, axes: list[int], spatial: bool, problems: list[str]
+    draft: Draft, node: Node, axes: list[int], spatial: bool, problems: list[Cause]
 ) -> dict[str, Any]:
     """roi as all starts, then all ends, of the axes that `sizes` speaks of."""
     given = draft.constant(node.input(1)) if node.input(1) else None
     if node.input(1) and given is None:
-        problems.append(f"Resize {node.name}, input 1 ({node.input(1)})")
+        problems.append(computed(node, 1))
     rank = len(_shape(draft, node.inputs[0]))
     starts, ends = [0.0] * rank, [1.0] * rank
     if given is not None and given.size == 2 * len(axes):
@@ -135,7 +143,7 @@ def _crop(
     }
 
 
-def _grid_sample(draft: Draft, node: Node, problems: list[str]) -> None:
+def _grid_sample(draft: Draft, node: Node, problems: list[Cause]) -> None:
     node.attrs = {
         "mode": node.attrs.get("mode", "linear"),
         "padding_mode": node.attrs.get("padding_mode", "zeros"),
@@ -143,21 +151,21 @@ def _grid_sample(draft: Draft, node: Node, problems: list[str]) -> None:
     }
 
 
-def _block(draft: Draft, node: Node, problems: list[str]) -> None:
+def _block(draft: Draft, node: Node, problems: list[Cause]) -> None:
     attrs: dict[str, Any] = {"blocksize": int(node.attrs["blocksize"])}
     if node.op == "DepthToSpace":
         attrs["mode"] = node.attrs.get("mode", "DCR")
     node.attrs = attrs
 
 
-def _norm(draft: Draft, node: Node, problems: list[str]) -> None:
+def _norm(draft: Draft, node: Node, problems: list[Cause]) -> None:
     attrs: dict[str, Any] = {"epsilon": float(node.attrs.get("epsilon", 1e-5))}
     if node.op == "GroupNormalization":
         attrs["num_groups"] = int(node.attrs["num_groups"])
     node.attrs = attrs
 
 
-def _lrn(draft: Draft, node: Node, problems: list[str]) -> None:
+def _lrn(draft: Draft, node: Node, problems: list[Cause]) -> None:
     node.attrs = {
         "size": int(node.attrs["size"]),
         "alpha": float(node.attrs.get("alpha", 1e-4)),

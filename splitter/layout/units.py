@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from splitter.diagnostics import SplitterError
+from splitter.diagnostics import Cause, Unsupported
 from splitter.draft import Draft, Node
 from splitter.layout.ports import ATTRIBUTELESS, REDUCE
-from splitter.layout.spatial import SPATIAL
+from splitter.layout.spatial import SPATIAL, computed
 from splitter.normalize.exchange import dtype_name
 
-Problems = list[str]
+Problems = list[Cause]
 Rule = Callable[[Draft, Node, Problems], None]
 
 
@@ -37,10 +37,7 @@ def make_units(draft: Draft) -> None:
         elif node.op in PLAIN:
             node.attrs = {}
     if problems:
-        raise SplitterError(
-            "parameters that are computed at run time: " + "; ".join(problems),
-            hint="export the model with these as constants",
-        )
+        raise Unsupported(problems)
 
 
 def need(draft: Draft, node: Node, index: int, problems: Problems) -> list[int] | None:
@@ -50,7 +47,7 @@ def need(draft: Draft, node: Node, index: int, problems: Problems) -> list[int] 
         return None
     values = draft.ints(name)
     if values is None:
-        problems.append(f"{node.op} {node.name}, input {index} ({name})")
+        problems.append(computed(node, index))
     return values
 
 
@@ -120,7 +117,7 @@ def _pad(draft: Draft, node: Node, problems: Problems) -> None:
     pads, axes = need(draft, node, 1, problems), need(draft, node, 3, problems)
     value = draft.scalar(node.input(2)) if node.input(2) else 0.0
     if node.input(2) and value is None:
-        problems.append(f"{node.op} {node.name}, input 2 ({node.input(2)})")
+        problems.append(computed(node, 2))
     if pads is None:
         return
     full = [(0, 0)] * rank
@@ -191,7 +188,7 @@ def _clip(draft: Draft, node: Node, problems: Problems) -> None:
     for index in (1, 2):
         bound = draft.scalar(node.input(index)) if node.input(index) else None
         if node.input(index) and bound is None:
-            problems.append(f"Clip {node.name}, input {index} ({node.input(index)})")
+            problems.append(computed(node, index))
         bounds.append(int(bound) if integer and bound is not None else bound)
     _set(draft, node, 1, min=bounds[0], max=bounds[1])
 
@@ -212,7 +209,7 @@ def _one_hot(draft: Draft, node: Node, problems: Problems) -> None:
     depth = need(draft, node, 1, problems)
     values = draft.constant(node.input(2))
     if values is None:
-        problems.append(f"OneHot {node.name}, input 2 ({node.input(2)})")
+        problems.append(computed(node, 2))
         return
     rank = len(shape_of(draft, node.outputs[0]))
     off, on = values.reshape(-1).tolist()

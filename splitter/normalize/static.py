@@ -6,18 +6,14 @@ that are static, and loops whose length the data decides. What only follows from
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx
 
-from splitter.diagnostics import SplitterError
+from splitter.diagnostics import Cause, Unsupported
 from splitter.draft import Draft, Node
 from splitter.normalize.frontier import frontier
 from splitter.normalize.loops import endless
-
-SUGGESTED = 16  # values to end a model at, at most; more are no help
-CPU_RUNTIME = "--cpu-runtime onnxruntime runs it and what follows in ONNX Runtime, on the CPU"
 
 
 @dataclass(frozen=True)
@@ -48,26 +44,17 @@ def _reason(node: Node) -> str:
 
 def require_static(draft: Draft) -> None:
     """Error that names the nodes which make a value dynamic, and where the model could end."""
-    causes = obstacles(draft)
-    if not causes:
+    found = obstacles(draft)
+    if not found:
         return
-    ends = frontier(draft, [c.node for c in causes], lambda name: is_static(draft, name))
-    cut = (
-        f"--outputs {','.join(ends)} ends the model before it; your own code does the rest"
-        if 0 < len(ends) <= SUGGESTED
-        else "export the model without this part, or end it before by --outputs NAME,..."
-    )
-    raise SplitterError(
-        "operators without a static form: " + listed(causes), hint=f"{CPU_RUNTIME}; or {cut}"
-    )
+    nodes = [obstacle.node for obstacle in found]
+    ends = frontier(draft, nodes, lambda name: is_static(draft, name))
+    raise Unsupported([as_cause(obstacle) for obstacle in found], ends=ends)
 
 
-def listed(causes: Sequence[Obstacle]) -> str:
-    """ "NonZero a, b: reason; Loop c: reason"."""
-    names: dict[tuple[str, str], list[str]] = {}
-    for cause in causes:
-        names.setdefault((cause.node.op, cause.why), []).append(cause.node.name)
-    return "; ".join(f"{op} {', '.join(those)}: {why}" for (op, why), those in names.items())
+def as_cause(obstacle: Obstacle) -> Cause:
+    """For a message, without the draft."""
+    return Cause(obstacle.node.op, (obstacle.node.name,), obstacle.why)
 
 
 def is_static(draft: Draft, name: str) -> bool:

@@ -159,4 +159,4 @@ def test_a_tail_of_unknown_size_comes_with_values_to_end_at_before_it() -> None:
     with pytest.raises(SplitterError) as caught:
         normalize(as_model(model))
     assert "NonZero NonZero_places" in caught.value.what
-    assert "--outputs boxes,mean ends the model before it" in caught.value.hint
+    assert "--outputs boxes,mean ends the model before them" in caught.value.hint
