@@ -23,6 +23,7 @@ from splitter.targets import load_target, targets
 from tests.node_suite import Outcome, node_tests, run_suite
 
 PAGE = Path(__file__).with_name("operators.md")
+DYNAMIC = "operators without a static form: "
 CORPUS = Path(__file__).with_name("corpus.md")
 SUPPORT = Path(__file__).with_name("support")
 
@@ -86,8 +87,9 @@ def _refusals(found: Iterable[Outcome]) -> list[str]:
 
 def _plain(reason: str) -> str:
     """The reason without names of nodes and values, each part once."""
-    if reason.startswith("the shape of a value depends on data"):
-        return "the shape of its result depends on data, or is unknown"
+    if reason.startswith(DYNAMIC):
+        parts = reason.removeprefix(DYNAMIC).split("; ")
+        reason = "; ".join(part.rpartition(": ")[2] for part in parts)
     return "; ".join(dict.fromkeys(reason.split("; ")))
 
 
