@@ -20,6 +20,7 @@ from splitter.normalize.bind import bind_shapes
 from splitter.normalize.branches import select_branches
 from splitter.normalize.canonical import canonicalize
 from splitter.normalize.center_residual import center_residual
+from splitter.normalize.channel_affine import write_channel_affine
 from splitter.normalize.concats import hoist_concats
 from splitter.normalize.contrib import expand_contrib
 from splitter.normalize.dedupe import dedupe
@@ -112,6 +113,7 @@ PASSES: tuple[Pass, ...] = (
         center_residual,
         "after all scales are in the weights: it changes their outputs' mean",
     ),
+    Pass(write_channel_affine, "what is still Mul and Add found no weights to go into"),
     Pass(move_reshapes, "after the weights: a Reshape between two operators hides neither now"),
     Pass(lower_ranks, "after all that looks at axes by number"),
     Pass(dedupe, "again: folding made equal nodes equal in form"),
