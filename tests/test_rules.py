@@ -90,6 +90,22 @@ def test_a_limit_takes_its_own_values_and_refuses_the_next(case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", TFLITE)
+def test_every_limit_of_a_file_is_among_those_tried(name: str) -> None:
+    target = load_target(name)
+    tried = [
+        ("every" if case.address.startswith("every.") else case.code, case.limit)
+        for case in cases()
+        if case.target.name == name
+    ]
+    written = [
+        (code, limit)
+        for code, rule in [("every", target.every), *target.operators.items()]
+        for limit in rule.limits
+    ]
+    assert [(code, str(limit)) for code, limit in written if (code, limit) not in tried] == []
+
+
+@pytest.mark.parametrize("name", TFLITE)
 def test_an_operator_at_any_of_its_limits_is_taken(name: str) -> None:
     target = load_target(name)
     for case in cases():

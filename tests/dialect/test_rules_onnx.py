@@ -108,7 +108,26 @@ def test_a_limit_takes_its_own_values_and_refuses_the_next(case: Case) -> None:
         assert case.address in seen(case, value)[0]
 
 
-@pytest.mark.parametrize("name", [n for n in targets() if load_target(n).dialect == "onnx"])
+ONNX = [name for name in targets() if load_target(name).dialect == "onnx"]
+
+
+@pytest.mark.parametrize("name", ONNX)
+def test_every_limit_of_a_file_is_among_those_tried(name: str) -> None:
+    target = load_target(name)
+    tried = [
+        ("every" if case.address.startswith("every.") else case.op, case.limit)
+        for case in cases()
+        if case.target.name == name
+    ]
+    written = [
+        (op, limit)
+        for op, rule in [("every", target.every), *target.operators.items()]
+        for limit in rule.limits
+    ]
+    assert [(op, str(limit)) for op, limit in written if (op, limit) not in tried] == []
+
+
+@pytest.mark.parametrize("name", ONNX)
 def test_a_plain_operator_that_is_listed_is_taken(name: str) -> None:
     target = load_target(name)
     for op, rule in target.operators.items():
