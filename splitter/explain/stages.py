@@ -21,7 +21,7 @@ from splitter.layout import layout
 from splitter.model import ending_at, load
 from splitter.normalize import normalize
 from splitter.options import Options
-from splitter.partition import plan
+from splitter.partition import SEGMENTS, plan
 from splitter.plan import Plan, Support
 from splitter.remainder import named_in_full
 from splitter.rulefile import Target
@@ -47,7 +47,7 @@ class _Asked:
     def judged(self, assumed: frozenset[str]) -> Support:
         return judge(self.graph, self.target, trust=self.options.trust, assumed=assumed)
 
-    def plans(self, support: Support) -> tuple[Plan, ...]:
+    def plans(self, support: Support, *, look: int = SEGMENTS) -> tuple[Plan, ...]:
         return plan(
             self.graph,
             support,
@@ -56,7 +56,12 @@ class _Asked:
             cpu=self.options.cpu,
             cut=self.options.cut,
             max_segments=self.options.max_segments,
+            look=look,
         )
+
+    def best(self, support: Support) -> Plan:
+        """The one that would be carried out."""
+        return self.plans(support, look=0)[0]
 
 
 def explanation(options: Options, *, node: str = "", assumed: Sequence[str] = ()) -> Explained:
@@ -73,7 +78,7 @@ def explanation(options: Options, *, node: str = "", assumed: Sequence[str] = ()
         asked = _Asked(graph, target, options, words)
         support = asked.judged(words)
     candidates = asked.plans(support)
-    before = asked.plans(asked.judged(frozenset()))[0] if words else candidates[0]
+    before = asked.best(asked.judged(frozenset())) if words else candidates[0]
     chosen = candidates[0]
     units = (
         find_units(graph, node, made_by=original.makers)
@@ -83,13 +88,14 @@ def explanation(options: Options, *, node: str = "", assumed: Sequence[str] = ()
         else ()
     )
     found = kinds(graph, support, target, chosen, units)
-    told = tuple(_told(asked, support, chosen, found))
+    every = _all_taken(asked, support, found)
+    told = tuple(_told(asked, support, (chosen, every), found))
     return Explained(
         target=target,
         plan=chosen,
         more_parts=_more_parts(candidates),
         told=tuple(sorted(told, key=lambda one: -one.cost_ms)),
-        all_taken=_all_taken(asked, support, told),
+        all_taken=every,
         assumed=tuple(sorted(words)),
         without=before if words else None,
     )
@@ -113,7 +119,9 @@ def _more_parts(candidates: Sequence[Plan]) -> Plan | None:
     )
 
 
-def _told(asked: _Asked, support: Support, chosen: Plan, found: Sequence[Kind]) -> Iterator[Told]:
+def _told(
+    asked: _Asked, support: Support, plans: tuple[Plan, Plan | None], found: Sequence[Kind]
+) -> Iterator[Told]:
     """The most expensive ones come first, and what they would gain is planned."""
     left = max(1, min(PLANS, UNITS // max(len(asked.graph.units), 1)))
     for kind in found:
@@ -124,25 +132,30 @@ def _told(asked: _Asked, support: Support, chosen: Plan, found: Sequence[Kind]) 
         else:
             options = asked.options
             out = ways(asked.graph, asked.target, kind, trust=options.trust, assumed=asked.assumed)
-            gains = _gains(asked, support, chosen, kind) if left > 0 else {}
+            gains = _gains(asked, support, plans, kind) if left > 0 else {}
             left -= 1
             yield Told(kind, out, **gains)
 
 
-def _gains(asked: _Asked, support: Support, chosen: Plan, kind: Kind) -> dict[str, float]:
-    """What the plan gains if these units alone were taken, and loses if they alone were not."""
-    if asked.target.latency.npu is None:
+def _gains(
+    asked: _Asked, support: Support, plans: tuple[Plan, Plan | None], kind: Kind
+) -> dict[str, float]:
+    """What the plan gains if these units alone were taken, and loses if they alone were not.
+
+    plans: as it is, and with everything taken.
+    """
+    now, all_taken = plans
+    if all_taken is None:
         return {}
     mine = frozenset(one.unit.name for one in kind.placed)
-    every = refused(asked.graph, support)
+    rest = refused(asked.graph, support) - mine
+    best = all_taken.cost.total_ms
 
     def ms(units: frozenset[str]) -> float:
-        return asked.plans(taken(support, units))[0].cost.total_ms
+        return asked.best(taken(support, units)).cost.total_ms if units else now.cost.total_ms
 
-    now = chosen.cost.total_ms
-    if mine == every:
-        return {"gain_ms": now - ms(mine), "loss_ms": now - ms(mine)}
-    return {"gain_ms": now - ms(mine), "loss_ms": ms(every - mine) - ms(every)}
+    alone = ms(mine) if rest else best
+    return {"gain_ms": now.cost.total_ms - alone, "loss_ms": ms(rest) - best}
 
 
 def _why_here(kind: Kind) -> Way:
@@ -153,9 +166,9 @@ def _why_here(kind: Kind) -> Way:
     return Way("plan", "the plan is quicker with it here; --npu puts it there")
 
 
-def _all_taken(asked: _Asked, support: Support, told: Sequence[Told]) -> Plan | None:
+def _all_taken(asked: _Asked, support: Support, found: Sequence[Kind]) -> Plan | None:
     """The plan if nothing were refused; None where nothing is, or nothing can be gained."""
     names = refused(asked.graph, support)
-    if not names or asked.target.latency.npu is None or not told:
+    if not names or asked.target.latency.npu is None or not found:
         return None
-    return asked.plans(taken(support, names))[0]
+    return asked.best(taken(support, names))

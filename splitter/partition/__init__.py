@@ -14,7 +14,7 @@ candidates  the plans, the one to carry out first
 
 from __future__ import annotations
 
-from splitter.partition.candidates import plan
+from splitter.partition.candidates import SEGMENTS, plan
 from splitter.partition.planner import WORTH, boundary_bytes
 
-__all__ = ["WORTH", "boundary_bytes", "plan"]
+__all__ = ["SEGMENTS", "WORTH", "boundary_bytes", "plan"]

@@ -34,12 +34,14 @@ def plan(
     cpu: Sequence[str] = (),
     cut: Sequence[str] = (),
     max_segments: int | None = None,
+    look: int = SEGMENTS,
 ) -> tuple[Plan, ...]:
     """The candidates: the one to carry out, then the others, best first, more segments among them.
 
     npu, cpu: units, or ONNX nodes, that must sit there. cut: tensors; what they are computed from
     is the first segment, on the NPU, and two segments are made unless more are allowed.
     max_segments: at most so many, the quickest plan; None: more than two where that pays off.
+    look: other candidates have up to so many segments; fewer are found sooner.
     Raises SplitterError for names that do not exist and wishes that cannot be.
     """
     most = max_segments or (2 if cut else SEGMENTS)
@@ -52,7 +54,7 @@ def plan(
     planner = Planner(graph, support, target, problem)
     if not target.has_npu:
         return (planner.plan(ALL_CPU, (1,) * len(graph.units)),)
-    found = planner.best(max(most, SEGMENTS))
+    found = planner.best(max(most, look))
     if cut:
         first = planner.cut(prefix, most, title=f"cut at {', '.join(cut)}")
     else:
