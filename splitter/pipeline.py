@@ -97,6 +97,7 @@ def run(options: Options, progress: Progress) -> Result:
         cpu=options.cpu,
         cut=options.cut,
         max_segments=options.max_segments,
+        makers=original.makers,
     )
     chosen = candidates[0]
     progress.stage("lower")

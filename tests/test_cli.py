@@ -187,3 +187,28 @@ def test_inspect_refuses_a_bundle_whose_file_was_changed(done: Path) -> None:
     refused = splitter("inspect", "spoilt", cwd=done)
     assert refused.returncode == 2
     assert "unsplit.tflite" in refused.stderr
+
+
+@pytest.mark.parametrize("command", [("model.onnx",), ("compare", "model.onnx")])
+@pytest.mark.parametrize("option", ["--cut", "--npu", "--cpu"])
+def test_an_unknown_name_of_a_place_is_told_with_the_nearest_and_nothing_is_written(
+    done: Path, command: tuple[str, ...], option: str
+) -> None:
+    call = [*command, "--target", "imx95", "-o", "refused", "--calibration", "samples.npz"]
+    refused = splitter(*call, option, "answr", cwd=done)
+    assert refused.returncode == 2 and "Traceback" not in refused.stderr
+    assert f"{option} answr: no such" in refused.stderr and "did you mean answer" in refused.stderr
+    assert not (done / "refused").exists()
+
+
+def test_a_comparison_prints_its_json_and_writes_two_files(done: Path) -> None:
+    call = ("compare", "model.onnx", "--target", "imx95,cpu", "-o", "compared", "--json")
+    shown = splitter(*call, cwd=done)
+    assert shown.returncode == 0, shown.stderr
+    document = json.loads(shown.stdout)
+    assert document["format"] == "split comparison"
+    assert {row["target"] for row in document["candidates"]} == {"imx95", "cpu"}
+    assert sorted(path.name for path in (done / "compared").iterdir()) == [
+        "compare.html",
+        "compare.json",
+    ]

@@ -84,7 +84,7 @@ def investigate(options: CompareOptions, progress: Progress) -> Study:
     progress.stage("candidates")
     asked, chosen, sheets = [], [], {}
     for target in targets:
-        sheet, found = _candidates(graph, target, options)
+        sheet, found = _candidates(graph, target, options, original.makers)
         sheets[target.name] = sheet
         asked += [_Asked(sheet, entry) for entry in found.entries]
         chosen.append(found.entries[0].plan)
@@ -106,7 +106,9 @@ def investigate(options: CompareOptions, progress: Progress) -> Study:
     return Study(original, targets, graph, ranked(rows, chosen), sheets, samples, clip)
 
 
-def _candidates(graph: Graph, target: Target, options: CompareOptions) -> tuple[Sheet, Catalogue]:
+def _candidates(
+    graph: Graph, target: Target, options: CompareOptions, makers: Mapping[str, str]
+) -> tuple[Sheet, Catalogue]:
     job = options.job
     support = judge(graph, target, trust=job.trust)
     found = catalogue(
@@ -118,6 +120,7 @@ def _candidates(graph: Graph, target: Target, options: CompareOptions) -> tuple[
         cuts=options.cuts,
         max_segments=job.max_segments or 2,
         count=options.candidates,
+        makers=makers,
     )
     return Sheet(target, graph, found.unit_ms, unit_macs(graph, support)), found
 

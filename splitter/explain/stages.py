@@ -6,7 +6,7 @@ for the most expensive ones, fewer in large graphs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from splitter.equalize import equalize
@@ -43,6 +43,7 @@ class _Asked:
     target: Target
     options: Options
     assumed: frozenset[str]
+    makers: Mapping[str, str]
 
     def judged(self, assumed: frozenset[str]) -> Support:
         return judge(self.graph, self.target, trust=self.options.trust, assumed=assumed)
@@ -57,6 +58,7 @@ class _Asked:
             cut=self.options.cut,
             max_segments=self.options.max_segments,
             look=look,
+            makers=self.makers,
         )
 
     def best(self, support: Support) -> Plan:
@@ -75,7 +77,7 @@ def explanation(options: Options, *, node: str = "", assumed: Sequence[str] = ()
     original = fixed_ranges(ending_at(load(options.model), options.outputs))
     with named_in_full(original, shapes=options.shapes):
         graph = equalize(layout(normalize(original, shapes=options.shapes)))
-        asked = _Asked(graph, target, options, words)
+        asked = _Asked(graph, target, options, words, original.makers)
         support = asked.judged(words)
     candidates = asked.plans(support)
     before = asked.best(asked.judged(frozenset())) if words else candidates[0]

@@ -14,7 +14,7 @@ from splitter.partition.mincut import ancestors, possible
 from splitter.partition.planner import Planner, prefixed, problem_of, title_of
 from splitter.partition.segments import Placement, Shape
 from splitter.partition.stages import pinned
-from splitter.partition.wishes import Wishes, read_wishes, refuse_impossible
+from splitter.partition.wishes import NO_MAKERS, Wishes, read_wishes, refuse_impossible
 from splitter.plan import Plan, Segment, Support
 from splitter.rulefile import Target
 
@@ -35,17 +35,18 @@ def plan(
     cut: Sequence[str] = (),
     max_segments: int | None = None,
     look: int = SEGMENTS,
+    makers: Mapping[str, str] = NO_MAKERS,
 ) -> tuple[Plan, ...]:
     """The candidates: the one to carry out, then the others, best first, more segments among them.
 
-    npu, cpu: units, or ONNX nodes, that must sit there. cut: tensors; what they are computed from
-    is the first segment, on the NPU, and two segments are made unless more are allowed.
+    npu, cpu: names of what must sit there. cut: names of what the first segment, on the NPU, ends
+    at; two segments are made unless more are allowed. makers, names: as in `read_wishes`.
     max_segments: at most so many, the quickest plan; None: more than two where that pays off.
     look: other candidates have up to so many segments; fewer are found sooner.
     Raises SplitterError for names that do not exist and wishes that cannot be.
     """
     most = max_segments or (2 if cut else SEGMENTS)
-    wishes = read_wishes(graph, npu=npu, cpu=cpu, cut=cut)
+    wishes = read_wishes(graph, npu=npu, cpu=cpu, cut=cut, makers=makers)
     free = problem_of(graph, support, target)
     problem = pinned(free, npu=wishes.npu, cpu=wishes.cpu)
     prefix = ancestors(problem, wishes.cut)
@@ -56,7 +57,7 @@ def plan(
         return (planner.plan(ALL_CPU, (1,) * len(graph.units)),)
     found = planner.best(max(most, look))
     if cut:
-        first = planner.cut(prefix, most, title=f"cut at {', '.join(cut)}")
+        first = planner.cut(prefix, most, title=wishes.title(cut))
     else:
         first = planner.chosen(found, most, thrifty=max_segments is None)
     return _ranked(planner, first, found, wishes)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import Literal
 
@@ -17,7 +18,7 @@ from splitter.partition.mincut import ancestors
 from splitter.partition.planner import Planner, prefixed, problem_of
 from splitter.partition.segments import scheduled
 from splitter.partition.stages import Levels, pinned
-from splitter.partition.wishes import read_wishes
+from splitter.partition.wishes import NO_MAKERS, read_wishes
 from splitter.plan import Plan, Segment, Support
 from splitter.rulefile import Target
 
@@ -60,20 +61,24 @@ def catalogue(
     cuts: Sequence[Sequence[str]] = (),
     max_segments: int = 2,
     count: int = 20,
+    makers: Mapping[str, str] = NO_MAKERS,
 ) -> Catalogue:
     """Different plans, about `count`: cuts between blocks fill up what the others leave.
 
     npu, cpu, max_segments: as in `plan`; more segments are tried all the same. cuts: each a list of
     tensors at which the first NPU segment ends. Raises SplitterError as `plan` does.
     """
-    wishes = read_wishes(graph, npu=npu, cpu=cpu, cut=[name for cut in cuts for name in cut])
+    names = [name for cut in cuts for name in cut]
+    wishes = read_wishes(graph, npu=npu, cpu=cpu, cut=names, makers=makers)
     problem = pinned(problem_of(graph, support, target), npu=wishes.npu, cpu=wishes.cpu)
     planner = Planner(graph, support, target, problem)
-    first, *others = plan(graph, support, target, npu=npu, cpu=cpu, max_segments=max_segments)
+    make = partial(
+        plan, graph, support, target, npu=npu, cpu=cpu, max_segments=max_segments, makers=makers
+    )
+    first, *others = make()
     entries = [Entry(first, "planner", _segments_option(first))]
     for cut in cuts:
-        made = plan(graph, support, target, npu=npu, cpu=cpu, cut=cut, max_segments=max_segments)
-        entries.append(Entry(made[0], "cut", ("--cut", ",".join(cut))))
+        entries.append(Entry(make(cut=cut)[0], "cut", ("--cut", ",".join(cut))))
     usual = (ALL_CPU, LARGEST)
     entries += [
         Entry(one, "usual") if one.name in usual else Entry(one, "planner", _segments_option(one))
@@ -81,7 +86,7 @@ def catalogue(
     ]
     if target.has_npu:
         entries += _usual(planner)
-        entries += _blocks(planner, count - len(_distinct(entries)))
+        entries += _blocks(planner, count - len(_distinct(entries)), makers)
     unit_ms = zip(graph.units, problem.inside, problem.outside, strict=True)
     return Catalogue(
         tuple(_distinct(entries).values()), {unit.name: (a, b) for unit, a, b in unit_ms}
@@ -120,14 +125,15 @@ def _npu_segments(levels: Levels) -> int:
     return sum(level % 2 == 0 for level in set(levels))
 
 
-def _blocks(planner: Planner, count: int) -> list[Entry]:
+def _blocks(planner: Planner, count: int, makers: Mapping[str, str]) -> list[Entry]:
     """Cuts between blocks; the longest prefix is among the usual plans already."""
     graph, entries = planner.graph, []
     for border in block_borders(planner.problem, count) if count > 0 else ():
         names = outgoing(graph, border.units)
-        makers = {index for index in border.units if set(graph.units[index].outputs) & set(names)}
-        made = planner.cut(ancestors(planner.problem, makers), 2, title=cut_title(names))
-        entries.append(Entry(made, "block", ("--cut", ",".join(names))))
+        ends = {index for index in border.units if set(graph.units[index].outputs) & set(names)}
+        asked = [original(graph, name, makers) for name in names]
+        made = planner.cut(ancestors(planner.problem, ends), 2, title=cut_title(asked))
+        entries.append(Entry(made, "block", ("--cut", ",".join(asked))))
     return entries
 
 
@@ -141,6 +147,15 @@ def outgoing(graph: Graph, units: Collection[int]) -> tuple[str, ...]:
         if name in graph.outputs
         or any(reader.name not in inside for reader in graph.consumers.get(name, ()))
     )
+
+
+def original(graph: Graph, name: str, makers: Mapping[str, str]) -> str:
+    """The name that a value has in the ONNX file, where a cut there is a cut here."""
+    known = name.partition("~")[0]
+    node = makers.get(known, "")
+    if known in graph.producers or node not in graph.producers[name].nodes:
+        return name
+    return name if sum(node in unit.nodes for unit in graph.units) > 1 else known
 
 
 def cut_title(names: Sequence[str]) -> str:

@@ -31,9 +31,7 @@ def test_the_variant_computes_what_the_original_computes(
         np.testing.assert_allclose(after[name], values, rtol=0, atol=1e-4, err_msg=name)
 
 
-def test_ranges_grow_with_the_strength(
-    tiny: onnx.ModelProto, images: build_outliers.Array
-) -> None:
+def test_ranges_grow_with_the_strength(tiny: onnx.ModelProto, images: build_outliers.Array) -> None:
     value = "/backbone/backbone.0/encoder/encoder/encoder/layer.3/norm1/LayerNormalization_output_0"
     widths = []
     for strength in (4.0, 40.0):

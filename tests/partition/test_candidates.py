@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import onnx
+import onnx.numpy_helper
+import onnx.parser
 import pytest
 
 from splitter.diagnostics import SplitterError
 from splitter.graph import Graph, Unit, Value
+from splitter.layout import layout
+from splitter.model import Model
+from splitter.normalize import normalize
 from splitter.partition import plan
 from splitter.plan import Plan
 from splitter.support import judge
@@ -25,6 +33,7 @@ def chain(*units: tuple[str, str, tuple[str, ...], str]) -> Graph:
     return Graph(("x",), (units[-1][3],), values, {"w": weight}, tuple(made))
 
 
+IMX95 = load_target("imx95")
 ISLAND = chain(
     ("a", "FullyConnected", ("x", "w"), "t1"),
     ("b", "FullyConnected", ("t1", "w"), "t2"),
@@ -135,3 +144,64 @@ def test_a_cut_may_be_followed_by_more_segments_when_they_are_allowed() -> None:
 def test_pins_that_no_number_of_segments_allows_are_refused() -> None:
     with pytest.raises(SplitterError, match="no plan of at most 3 segments"):
         plans(ISLAND, npu=("b", "c"), cpu=("a",), max_segments=3)
+
+
+FUSED = """
+<ir_version: 8, opset_import: ["" : 18]>
+chain (float[1,8,16] x) => (float[1,8,16] y)
+<float[16,16] w = {0}, float[16] b = {0}, float[1] one = {1.0}, float[1] two = {2.0}>
+{
+    m = MatMul (x, w)
+    sum = Add (m, b)
+    table = Add (one, two)
+    r = Sigmoid (sum)
+    s = Sin (r)
+    y = Mul (s, table)
+}
+"""
+
+
+def from_onnx(text: str) -> tuple[Graph, dict[str, str]]:
+    """The graph of an ONNX text and the node, named node_VALUE, that makes each of its values."""
+    proto = onnx.parser.parse_model(text)
+    for node in proto.graph.node:
+        node.name = f"node_{node.output[0]}"
+    for tensor in proto.graph.initializer:
+        values = np.resize(np.linspace(-1, 1, 31, dtype=np.float32), tuple(tensor.dims))
+        tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
+    shape = Value("x", (1, 8, 16), "float32"), Value("y", (1, 8, 16), "float32")
+    model = Model(proto, Path("chain.onnx"), "", shape[:1], shape[1:])
+    return layout(normalize(model)), model.makers
+
+
+@pytest.mark.parametrize("name", ["sum", "node_sum", "m", "node_m"])
+def test_a_cut_takes_values_and_nodes_of_the_onnx_file(name: str) -> None:
+    graph, makers = from_onnx(FUSED)
+    support = judge(graph, IMX95, trust="proxy")
+    first = plan(graph, support, IMX95, cut=(name,), makers=makers)[0]
+    (unit,) = (graph.unit[name] for name in first.segments[0].units)
+    assert unit.op == "FullyConnected"
+    inside = " (in sum)" if name == "m" else ""
+    assert first.name == f"cut at {name}{inside}"
+
+
+@pytest.mark.parametrize("name", ["r", "node_r"])
+def test_pins_take_values_and_nodes_of_the_onnx_file(name: str) -> None:
+    graph, makers = from_onnx(FUSED)
+    support = judge(graph, IMX95, trust="proxy")
+    unit = next(unit for unit in graph.units if "node_r" in unit.nodes)
+    first = plan(graph, support, IMX95, cpu=(name,), makers=makers)[0]
+    assert first.device(unit.name) == "cpu"
+    pinned = plan(graph, support, IMX95, npu=(name,), makers=makers)[0]
+    assert pinned.device(unit.name) == "npu"
+
+
+def test_names_of_what_is_no_longer_computed_or_given_are_told_apart_from_unknown_ones() -> None:
+    graph, makers = from_onnx(FUSED)
+    support = judge(graph, IMX95, trust="proxy")
+    with pytest.raises(SplitterError) as caught:
+        plan(graph, support, IMX95, cut=("table", "x"), cpu=("node_q",), makers=makers)
+    message = str(caught.value)
+    assert "--cut table: no longer computed" in message
+    assert "--cut x: an input of the model" in message
+    assert "--cpu node_q: no such node, value or unit; did you mean node_" in message
