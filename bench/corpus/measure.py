@@ -49,6 +49,9 @@ from splitter.verify.tensors import TensorMeter
 COUNTS: Mapping[Kind, tuple[int, int]] = {"zoo": (8, 1), "trained": (24, 24), "models": (8, 2)}
 """Samples of a kind of graph: to calibrate on, to verify on."""
 
+LARGE, FEW = 60e6, (2, 1)
+"""Bytes from which on a graph with random weights gets so few of them."""
+
 Errors = dict[str, float]
 
 
@@ -59,7 +62,8 @@ class Row:
     stage, reason: where it ended, and why, when it is refused. float_error, integer_error: relative
     RMS by output, against ONNX Runtime with its own rewrites off; the float one on the recorded
     runs where there are some, on the others `float_more`. split: the parts equal the whole bit for
-    bit. floats: float tensors in the integer file. decisions: (agree, total) by question.
+    bit. samples: calibrated on, verified on. floats: float tensors in the integer file. decisions:
+    (agree, total) by question.
 
     Where float_error is over the limit: forced_error, what is left of it when every decision is the
     reference's; flips, (other decisions, all of them); noise, how far the reference itself moves
@@ -82,6 +86,7 @@ class Row:
     integer_error: Errors = field(default_factory=dict)
     decisions: dict[str, tuple[int, int]] = field(default_factory=dict)
     split: bool | None = None
+    samples: tuple[int, int] = (0, 0)
     floats: int = 0
     units: int = 0
     on_npu: int = 0
@@ -121,7 +126,8 @@ def measure(case: Case, target: str, int16: Sequence[str], folder: Path) -> Row:
         model = load(path)
         shapes = bindings(case, model.inputs, axis_names(model), stored)
         static = [Value(v.name, shapes.get(v.name, v.shape), v.dtype) for v in model.inputs]
-        calibration, validation = samples_of(case, static, stored)
+        calibration, validation = samples_of(case, static, stored, counts_of(case, path))
+        row.samples = len(calibration), len(validation)
         options = Options(
             model=path,
             target=target,
@@ -171,11 +177,17 @@ def axis_names(model: Model) -> dict[str, tuple[str, ...]]:
     }
 
 
+def counts_of(case: Case, path: Path) -> tuple[int, int]:
+    """How many samples the graph gets. path: of the file with its weights."""
+    large = case.kind == "models" and path.stat().st_size > LARGE
+    return FEW if large else COUNTS[case.kind]
+
+
 def samples_of(
-    case: Case, inputs: Sequence[Value], stored: Sequence[Record]
+    case: Case, inputs: Sequence[Value], stored: Sequence[Record], counts: tuple[int, int]
 ) -> tuple[list[Arrays], list[Record]]:
     """To calibrate on, and to verify on: the recorded runs first."""
-    many, few = COUNTS[case.kind]
+    many, few = counts
     if not stored:
         made = invented(inputs, many + few)
         return made[:many], [Record(inputs) for inputs in made[many:]]

@@ -21,7 +21,7 @@ PEER = Path(__file__).with_name("onnx2tf.json")
 ERRORS = ("float_error", "forced_error", "noise", "integer_error")
 SAME = (
     "name", "target", "status", "kind", "stage", "split", "floats", "units", "on_npu", "operators",
-    "bits", "seconds", "cpu_seconds", "megabytes", "decisions", "flips",
+    "bits", "seconds", "cpu_seconds", "megabytes", "decisions", "flips", "samples",
 )  # fmt: skip
 
 
@@ -42,6 +42,7 @@ class Kept:
     integer_error: float | None = None
     decisions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     split: bool | None = None
+    samples: tuple[int, int] = (0, 0)
     floats: int = 0
     units: int = 0
     on_npu: int = 0
