@@ -41,7 +41,9 @@ def targets_command(as_json: args.Json = False) -> int:
         return 0
     for target, found in known:
         known_of = f"{found['yes']} operators" if target.has_npu else "no NPU"
-        print(f"{target.name:<11} {target.title}; {known_of}")
+        others = [f"@{one}" for one in target.tool.versions if one != target.version]
+        more = f"; also {' '.join(others)}" if others else ""
+        print(f"{target.name:<11} {target.title}; {known_of}{more}")
     return 0
 
 

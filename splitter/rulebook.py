@@ -79,7 +79,9 @@ def _known(target: Target, operator: str) -> str:
         f"{target.name} lists no operator {operator!r}, so the NPU does not take it "
         f"({unlisted.confidence}: {target.source_text(unlisted.source)})",
         where=target.file,
-        hint=nearest(operator, target.operators),
+        hint=nearest(
+            operator.upper() if target.dialect == "tflite" else operator, target.operators
+        ),
     )
 
 

@@ -36,7 +36,7 @@ def test_limits_of_another_version_are_left_out() -> None:
 
 def test_an_operator_that_is_not_listed_is_an_error_that_says_what_that_means() -> None:
     with pytest.raises(SplitterError) as caught:
-        rulebook(IMX93, "SOFTMAXX")
+        rulebook(IMX93, "softmaxx")
     assert "does not take it" in caught.value.what
     assert "did you mean SOFTMAX" in caught.value.hint
 

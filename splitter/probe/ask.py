@@ -1,7 +1,8 @@
 """Gives specimens to a compiler, many in one file, and reads what it made of each.
 
 Decides how they are packed: a file that the compiler does not survive is cut in halves until the
-one specimen is found.
+one specimen is found. Those with one fact at one value are neighbors: what kills a compiler is
+mostly a fact, whatever the operator.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Asker:
     def ask(self, questions: Iterable[Question]) -> None:
         """Answers all that can be built; others stay without an answer."""
         new = [one for one in dict.fromkeys(questions) if one not in self.answers]
+        new.sort(key=lambda one: (one.fact, str(one.value), one.code, str(one.when)))
         built = [(one, graph) for one in new if (graph := one.build()) is not None]
         done = 0
         for batch in _batches(built):
