@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from splitter.diagnostics import Cause, Unsupported
-from splitter.graph import Graph
+from splitter.graph import Graph, Unit
 from splitter.ops import OPS
 from splitter.ops.registry import Emitter
 from splitter.tflite.types import LiteGraph, Operator, Tensor
+
+CALCULATING = frozenset(("Add", "Sub", "Mul", "Div", "Mod", "Pow"))
+"""Operators that calculate with a constant; where it only bounds, the nearest number serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +71,26 @@ def refuse_unknown(graph: Graph) -> None:
             causes.append(Cause(unit.op, nodes, "no lowering"))
             continue
         reasons = [lowering.applies(graph, unit) for lowering in OPS[unit.op].lowerings]
-        if all(reasons):
-            causes.append(Cause(unit.op, nodes, "; ".join(dict.fromkeys(map(str, reasons)))))
+        wide = _too_wide(graph, unit)
+        if wide or all(reasons):
+            why = wide or "; ".join(dict.fromkeys(map(str, reasons)))
+            causes.append(Cause(unit.op, nodes, why))
     if causes:
         raise Unsupported(causes)
+
+
+def _too_wide(graph: Graph, unit: Unit) -> str:
+    """Why an operator would calculate with another number: parts hold 32 bits."""
+    limit = np.iinfo(np.int32)
+    for name in unit.inputs if unit.op in CALCULATING else ():
+        data = graph.constants.get(name)
+        if data is None or not data.size or data.dtype.kind not in "iu":
+            continue
+        beyond = [value for value in (int(data.min()), int(data.max())) if not
+                  limit.min <= value <= limit.max]  # fmt: skip
+        if beyond:
+            return f"{beyond[0]} in {name} does not fit the 32 bits that integers have in TFLite"
+    return ""
 
 
 def merge_reshapes(graph: LiteGraph) -> LiteGraph:

@@ -30,6 +30,7 @@ class _Builder:
         self.names: set[str] = set()
         self.stored: dict[str, str] = {}
         self.made: dict[tuple[object, ...], str] = {}
+        self.inner: dict[str, str] = {}
         for name in draft.inputs:
             self.values[name] = Value(name, draft.shape(name) or (), draft.dtype(name))
             self.stored[name] = name
@@ -151,11 +152,17 @@ class _Builder:
 
     def constant_output(self, edge: Edge) -> None:
         data = self.draft.constants[edge.source]
-        inner = self.fresh(edge.value, ())
+        inner = self.inner_name(edge.source)
         self.values[inner] = Value(inner, data.shape, data.dtype.name)
         self.constants[inner] = data
         self.values[edge.value] = Value(edge.value, data.shape, data.dtype.name)
         self.add(f"Identity_{edge.value}", "Identity", [inner], [edge.value], {}, ())
+
+    def inner_name(self, value: str) -> str:
+        """What units read of a constant that is a model output too: an output is computed."""
+        if value not in self.inner:
+            self.inner[value] = self.fresh(value, ()) if value in self.draft.outputs else value
+        return self.inner[value]
 
     def constant(self, node: Node, index: int) -> str:
         """A constant input, its axes stored as the unit's label says."""
@@ -165,7 +172,7 @@ class _Builder:
         data = self.draft.constants[value]
         port = self.wiring.ports[node]
         perm = port.input_perm(index, self.labels[node])
-        name = value
+        name = self.inner_name(value)
         if perm != identity(len(perm)) and data.size > 1:
             shape = port.input_shapes[index]
             data = np.transpose(data.reshape(shape), perm)

@@ -40,12 +40,13 @@ from splitter.normalize.pads import fold_pads
 from splitter.normalize.products import split_products
 from splitter.normalize.ranks import lower_ranks
 from splitter.normalize.reshapes import move_reshapes
+from splitter.normalize.rows import pick_rows
 from splitter.normalize.scale_weights import scale_weights
 from splitter.normalize.selection import gather_rows
 from splitter.normalize.slices import push_slices, slice_gathers
 from splitter.normalize.softmax import fuse_softmax
 from splitter.normalize.standard import standardize
-from splitter.normalize.static import require_static
+from splitter.normalize.static import refuse_empty, require_static
 from splitter.normalize.tables import slice_tables
 
 
@@ -92,6 +93,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(fold_pads, "any time after shapes; before layout sees a Pad it need not move"),
     Pass(write_assignments, "its slices are pushed like any other"),
     Pass(slice_gathers, "so that push_slices and layout see one form"),
+    Pass(pick_rows, "before push_slices, which knows steps of 1 only"),
     Pass(push_slices, "constants under slices fold"),
     Pass(split_products, "what is still sliced behind a product; before concats are hoisted"),
     Pass(fold_constants, "what push_slices made constant, and copies of it"),
@@ -118,6 +120,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(lower_ranks, "after all that looks at axes by number"),
     Pass(dedupe, "again: folding made equal nodes equal in form"),
     Pass(remove_noops, "leaves no Identity but at outputs"),
+    Pass(refuse_empty, "what no rewrite removed"),
 )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from splitter.diagnostics import Cause, Unsupported
+from splitter.diagnostics import Cause, SplitterError, Unsupported
 from splitter.draft import Draft, Node
 from splitter.normalize.frontier import frontier
 from splitter.normalize.loops import endless
@@ -55,6 +55,23 @@ def require_static(draft: Draft) -> None:
 def as_cause(obstacle: Obstacle) -> Cause:
     """For a message, without the draft."""
     return Cause(obstacle.node.op, (obstacle.node.name,), obstacle.why)
+
+
+def refuse_empty(draft: Draft) -> None:
+    """Error that names the values of length 0 that the graph still computes or gives."""
+    left = [n for node in draft.nodes for n in node.outputs if n and _empty(draft, n)]
+    left += [n for n in draft.outputs if n in draft.constants and _empty(draft, n)]
+    if left:
+        written = ", ".join(f"{name} {list(draft.shape(name) or ())}" for name in left)
+        raise SplitterError(
+            f"values without elements: {written}; no TFLite kernel takes them",
+            hint="export the model without them, or with lengths of at least 1; --outputs NAME,... "
+            "leaves outputs out",
+        )
+
+
+def _empty(draft: Draft, name: str) -> bool:
+    return 0 in (draft.shape(name) or ())
 
 
 def is_static(draft: Draft, name: str) -> bool:

@@ -91,16 +91,24 @@ class Lowered:
 
     def integer_error(self) -> float:
         """The same for the int8 form, with real values at its inputs and outputs."""
-        interpreter = Interpreter(write(self.integer))
-        got: dict[str, list[Array]] = {name: [] for name in self.graph.outputs}
-        for sample in self.samples:
-            results = interpreter.run(self._quantized(sample))
-            for name, array in results.items():
-                got[name].append(real(self.integer, name, array))
+        made = self.integer_outputs()
         return max(
-            relative_rms(np.stack(arrays), np.stack([w[name] for w in self.wanted]))
-            for name, arrays in got.items()
+            relative_rms(
+                np.stack([m[name] for m in made]), np.stack([w[name] for w in self.wanted])
+            )
+            for name in self.graph.outputs
         )
+
+    def integer_outputs(self) -> list[dict[str, Array]]:
+        """The real values that the int8 form gives, sample by sample."""
+        interpreter = Interpreter(write(self.integer))
+        return [
+            {
+                name: real(self.integer, name, array)
+                for name, array in interpreter.run(self._quantized(sample)).items()
+            }
+            for sample in self.samples
+        ]
 
     @cached_property
     def integer(self) -> LiteGraph:
