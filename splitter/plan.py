@@ -38,7 +38,10 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Estimated milliseconds of a plan."""
+    """Estimated milliseconds of a plan.
+
+    transfer_ms: handing tensors over, with the changes of order and scale that borders need.
+    """
 
     npu_ms: float
     cpu_ms: float

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from splitter.dialect.judge import nodes_of_units
 from splitter.graph import Graph, Unit
 from splitter.latency import graph_ms
 from splitter.ops.registry import fragment
@@ -30,6 +31,7 @@ def unit_costs(
             known[key] = graph_ms(as_int8(part), device, target)
         return known[key]
 
+    absent = _in_no_node(graph) if target.dialect == "onnx" else frozenset()
     inside: list[float | None] = []
     outside: list[float] = []
     for unit in graph.units:
@@ -37,8 +39,19 @@ def unit_costs(
         outside.append(ms(unit, support.cpu[unit.name].lowering, "cpu", alike))
         verdict = support.npu[unit.name]
         fits = verdict.fits and target.has_npu
-        inside.append(ms(unit, verdict.lowering, "npu", alike) if fits else None)
+        if fits and unit.name in absent:
+            inside.append(0.0)
+        else:
+            inside.append(ms(unit, verdict.lowering, "npu", alike) if fits else None)
     return tuple(inside), tuple(outside)
+
+
+def _in_no_node(graph: Graph) -> frozenset[str]:
+    """Units that layout added: a part that is cut out of the ONNX file has no such operator."""
+    if graph.origin is None:
+        return frozenset()
+    nodes = nodes_of_units(graph, graph.origin)
+    return frozenset(name for name, found in nodes.items() if not found)
 
 
 def unit_macs(graph: Graph, support: Support) -> dict[str, tuple[int, int]]:

@@ -1,7 +1,7 @@
 """A graph's placement problem, and answers to it as plans with their cost.
 
-Decides what passing a tensor costs and how levels become segments. Verdicts are `support`'s, times
-`latency`'s, the search itself `segments`'; which plans are asked for is `candidates`'.
+Decides how levels become segments. What handing a tensor over costs is `passing`'s matter, verdicts
+are `support`'s, times `latency`'s, the search `segments`'; which plans are asked for `candidates`'.
 """
 
 from __future__ import annotations
@@ -12,19 +12,16 @@ from math import inf
 
 from splitter.diagnostics import SplitterError
 from splitter.graph import Graph
-from splitter.latency import invoke_ms, transfer_ms
-from splitter.ops.registry import lite_dtype
+from splitter.latency import invoke_ms
 from splitter.partition.contract import contract
 from splitter.partition.costs import unit_costs
 from splitter.partition.mincut import Passage, Problem
+from splitter.partition.passing import passage_ms
 from splitter.partition.proof import proven
 from splitter.partition.segments import Placement, Shape, best_placements
 from splitter.partition.stages import Levels, crossing, on_npu, staged_ms
 from splitter.plan import Cost, Device, Plan, Segment, Support
 from splitter.rulefile import Target
-
-BYTES = {"float32": 1, "int32": 4}
-"""Bytes of an element at the border: activations are int8, indices int32, masks one byte."""
 
 WORTH = 0.03
 """Share of the time that each further segment must save; every one is a file to convert and call,
@@ -152,11 +149,4 @@ def _passages(graph: Graph, target: Target) -> Iterator[Passage]:
         readers = tuple(index[unit.name] for unit in graph.consumers[name])
         leaves = name in graph.outputs and name in made
         if readers or leaves:
-            ms = transfer_ms(boundary_bytes(graph, name), target)
-            yield Passage(made.get(name), readers, ms, leaves)
-
-
-def boundary_bytes(graph: Graph, name: str) -> int:
-    """Bytes of a value when it passes between parts."""
-    value = graph.values[name]
-    return value.elements * BYTES.get(lite_dtype(value.dtype), 1)
+            yield Passage(made.get(name), readers, passage_ms(graph, name, target), leaves)

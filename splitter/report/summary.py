@@ -14,7 +14,7 @@ from typing import Any
 
 from splitter.latency import operator_ms, transfer_ms
 from splitter.lower import Rewrite, rewrites
-from splitter.partition import WORTH
+from splitter.partition import WORTH, passage_ms
 from splitter.plan import Cost, Device, Plan
 from splitter.report.data import ReportData
 from splitter.report.placement import Placement, PlacementGroup, group_cpu, place_units
@@ -272,7 +272,9 @@ def _boundary(data: ReportData) -> Iterator[BoundaryRow]:
                 tensor.dtype,
                 size,
                 *_parameters(tensor),
-                transfer_ms(size, data.target),
+                passage_ms(data.graph, name, data.target)
+                if name in data.graph.values
+                else transfer_ms(size, data.target),
             )
 
 
