@@ -23,6 +23,7 @@ class Placement:
     cpu:       tensors that operators on the CPU write, by their names in the source file.
     why:       tensor -> what the compiler says about the operator that writes it.
     failed:    the compiler's last words when it wrote no file, "" when it did.
+    refused:   it failed because an operator can neither be on the NPU nor stay as it is.
     npu_nodes: custom operators in the file it wrote.
     npu_ms:    its own estimate of the time of one inference, None when it gives none.
     ratio:     (taken, all) operators as its log counts them, after its own rewrites; None without.
@@ -31,6 +32,7 @@ class Placement:
     cpu: frozenset[str] = frozenset()
     why: Mapping[str, str] = field(default_factory=dict)
     failed: str = ""
+    refused: bool = False
     npu_nodes: int = 0
     npu_ms: float | None = None
     ratio: tuple[int, int] | None = None

@@ -22,6 +22,9 @@ from splitter.diagnostics import SplitterError
 
 MARKER = "ethos-u"
 
+REFUSAL = "could not run on NPU"
+"""What 5.2.0 ends with when an operator that it rewrites itself is then not taken."""
+
 _WARNING = re.compile(r"operator: \S+, ofm: '(.*)'\nReason: (.*)")
 _OLD_WARNING = re.compile(
     r"Warning: (?:Unsupported TensorFlow Lite semantics for )?\S+ '(.*)'"
@@ -61,7 +64,7 @@ class Vela:
             ran = run([*self.command, *options], folder=folder)
             converted = folder / "model_vela.tflite"
             if ran.status or not converted.is_file():
-                return Placement(failed=ran.last_words)
+                return Placement(failed=ran.last_words, refused=REFUSAL in ran.last_words)
             return read_placement(
                 converted.read_bytes(), MARKER, why=reasons(ran.output), npu_ms=estimate(folder)
             )

@@ -67,7 +67,7 @@ class Asker:
             why = next((placed.why[name] for name in outputs if name in placed.why), "")
             self.answers[question] = Answer(
                 taken=placed.takes(outputs),
-                failed=bool(placed.failed),
+                failed=bool(placed.failed) and not placed.refused,
                 why=placed.failed or why,
             )
 

@@ -19,7 +19,7 @@ from splitter.probe.ask import Asker, Step
 from splitter.probe.learn import SOURCE, Learned, learn
 from splitter.probe.questions import codes
 from splitter.probe.rewrite import rule_file
-from splitter.rulefile import Target
+from splitter.rulefile import Limit, OperatorRule, Target, in_versions
 from splitter.targets import load_target
 
 HEADING = "Learned by split rules probe"
@@ -120,10 +120,33 @@ def _described(learned: Target, target: Target, compiler: Compiler, version: str
     tool = target.tool.model_copy(update={"versions": (version,), "assumed": version})
     unlisted = {"source": SOURCE, "confidence": "probed"}
     every = learned.every.model_copy(
-        update={"unlisted": learned.every.unlisted.model_copy(update=unlisted)}
+        update={
+            "unlisted": learned.every.unlisted.model_copy(update=unlisted),
+            "limits": _settled_limits(learned, learned.every.limits),
+        }
     )
+    operators = {code: _settled(learned, rule) for code, rule in learned.operators.items()}
     sources = {**target.sources, SOURCE: told}
-    return learned.model_copy(update={"tool": tool, "every": every, "sources": sources})
+    return learned.model_copy(
+        update={"tool": tool, "every": every, "operators": operators, "sources": sources}
+    )
+
+
+def _settled(target: Target, rule: OperatorRule) -> OperatorRule:
+    """The rule as it is at the one version that the file is about."""
+    here = in_versions(target.version, since=rule.since, until=rule.until)
+    support = "no" if rule.support == "yes" and not here else rule.support
+    limits = _settled_limits(target, rule.limits) if support == "yes" else ()
+    update = {"support": support, "limits": limits, "since": "", "until": ""}
+    return rule.model_copy(update=update)
+
+
+def _settled_limits(target: Target, limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    return tuple(
+        limit.model_copy(update={"since": "", "until": ""})
+        for limit in limits
+        if in_versions(target.version, since=limit.since, until=limit.until)
+    )
 
 
 def _refuse_foreign(out: Path) -> None:

@@ -151,6 +151,8 @@ class Bench:
 
     def _output(self, op: Operator, zero: int) -> Quantization:
         fixed = (FIXED16 if self.dtype == "int16" else FIXED).get(op.code)
+        if fixed is not None and self.dtype == "uint8":
+            return replace(fixed, zero_point=tuple(z + 128 for z in fixed.zero_point))
         if fixed is not None:
             return fixed
         return Quantization((SCALE if self.flag("scales_equal", True) else SCALE / 2,), (zero,))

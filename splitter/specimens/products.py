@@ -46,9 +46,13 @@ def _dilations(bench: Bench) -> tuple[int, int]:
 
 
 def _window(bench: Bench) -> tuple[Shape, Shape, str]:
-    """(input height and width, output height and width, padding) of convolutions and pools."""
+    """(input height and width, output height and width, padding) of convolutions and pools.
+
+    Where a stride is wanted there are two steps: of one step compilers drop the stride.
+    """
     kernel, strides, dilations = _sides(bench), _strides(bench), _dilations(bench)
-    outs = bench.number("output_h", 1), bench.number("output_w", 1)
+    steps = 2 if {"stride_h", "stride_w"} & set(bench.want) else 1
+    outs = bench.number("output_h", steps), bench.number("output_w", steps)
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     if bench.flag("padded", False) or bench.get("padding", "VALID") == "SAME":
         inner = [(out - 1) * s + 1 for out, s in zip(outs, strides, strict=True)]
