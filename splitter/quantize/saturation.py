@@ -36,6 +36,8 @@ WORTH = 0.1
 AVERAGES = frozenset(("AVERAGE_POOL_2D", "RESIZE_BILINEAR", "NEG"))
 """Same-scale operators whose output saturated is not their input saturated."""
 
+CLIPS = frozenset(("MAXIMUM", "MINIMUM"))
+
 OPEN = (-np.inf, np.inf)
 
 Bounds = tuple[float, float]
@@ -133,6 +135,8 @@ class _Asks:
         bounds = self._bounds[output]
         if op.code == "REDUCE_MAX":
             return [(names[0], (self._ranges[output].low, bounds[1]))]
+        if op.code in CLIPS and len(variable := [n for n in names if n in self._ranges]) == 1:
+            return [(variable[0], self._of_clip(op, bounds))]
         if kernel.same and op.code not in AVERAGES:
             outs = [self._bounds[name] for name in op.outputs if name in self._bounds]
             hull = (min(o[0] for o in outs), max(o[1] for o in outs))
@@ -147,6 +151,16 @@ class _Asks:
         if function is None or variable[0] not in self._ranges:
             return []
         return [(variable[0], self._of_function(function, variable[0], output))]
+
+    def _of_clip(self, op: Operator, out: Bounds) -> Bounds:
+        """What the constant of a MAXIMUM or MINIMUM leaves of the bounds of the result."""
+        (limits,) = [d for n in op.inputs if (d := self._graph.tensors[n].data) is not None]
+        low, high = out
+        if op.code == "MAXIMUM":
+            low = max(low, float(limits.min()))
+        else:
+            high = min(high, float(limits.max()))
+        return (low, high) if low <= high else out
 
     def _of_function(self, function: Function, name: str, output: str) -> Bounds:
         """The part of the input in which the function changes, once for all steps of a

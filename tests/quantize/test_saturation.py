@@ -68,3 +68,16 @@ def test_moved_data_passes_the_bounds_on() -> None:
 def test_a_range_that_a_cut_would_hardly_shorten_stays() -> None:
     ranges = {"x": seen(-7, 7), "y": GATE}
     assert useful_ranges(graph_of(SIGMOID, outputs=("y",)), ranges) == ranges
+
+
+def test_what_a_constant_clips_takes_no_range_in_front_of_it() -> None:
+    low = Operator("MAXIMUM", ("x", "zero"), ("a",), {}, "u")
+    high = Operator("MINIMUM", ("one", "a"), ("y",), {}, "u")
+    graph = graph_of(low, high, outputs=("y",))
+    tensors = dict(graph.tensors)
+    for name, value in (("zero", 0.0), ("one", 1.0)):
+        tensors[name] = Tensor(name, (), "float32", np.array(value, np.float32))
+    clipped = LiteGraph(("x",), ("y",), tensors, graph.operators)
+    cut = useful_ranges(clipped, {"x": seen(-6, 9), "a": seen(0, 9), "y": GATE})
+    assert (cut["x"].low, cut["x"].high) == (0.0, 1.0)
+    assert (cut["a"].low, cut["a"].high) == (0.0, 1.0)
