@@ -86,10 +86,15 @@ def kept(row: Row) -> Kept:
         values = row.get(key, {}).values()
         return float(f"{max(values):.3g}") if values else None
 
-    same: dict[str, Any] = {key: row[key] for key in SAME if key in row}
+    same: dict[str, Any] = {key: _pair(row[key]) for key in SAME if key in row}
     same |= {key: top(key) for key in ERRORS}
     reason = re.sub(r"/\S*/", "", row.get("reason", ""))
     return Kept(**same, reason=reason, date=date.today().isoformat())
+
+
+def _pair(value: Any) -> Any:
+    """JSON has no tuples."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def add_rows(path: Path, rows: Iterable[Row]) -> None:
@@ -112,7 +117,8 @@ def _plain(one: Kept | PeerRow) -> dict[str, Any]:
 
 def load_rows(path: Path = RESULTS) -> list[Kept]:
     """The recorded rows, by name and target; none where there is no file."""
-    return [Kept(**values) for values in json.loads(path.read_text())] if path.is_file() else []
+    stored = json.loads(path.read_text()) if path.is_file() else []
+    return [Kept(**{key: _pair(value) for key, value in one.items()}) for one in stored]
 
 
 def load_peer(path: Path = PEER) -> Peer:
