@@ -53,11 +53,13 @@ def ways(
 
 
 def _other_readings(target: Target, trust: str) -> Iterator[tuple[Target, str, Way]]:
-    """The same rules read for other versions of the tool, newest first, and with less trust."""
-    for version in reversed(target.tool.versions):
-        if version != target.version:
-            text = f"{target.tool.name} {version} takes it: --target {target.called}@{version}"
-            yield target.at(version), trust, Way("version", text)
+    """The same rules read for other versions of the tool, the next newer first, then the next
+    older, and with less trust."""
+    known = target.tool.versions
+    here = known.index(target.version) if target.version in known else len(known) - 1
+    for version in (*known[here + 1 :], *reversed(known[:here])):
+        text = f"{target.tool.name} {version} takes it: --target {target.called}@{version}"
+        yield target.at(version), trust, Way("version", text)
     for level in TRUSTS[TRUSTS.index(trust) + 1 :]:
         text = f"on rules of confidence {level}: --trust {level}"
         yield target, level, Way("trust", text)
