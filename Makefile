@@ -62,8 +62,9 @@ models: $(VENV)/run.stamp ## build RF-DETR Nano (107 MB) and the outlier variant
 	$(BIN)/python models/build_nano.py models/built/rfdetr_nano_384.onnx
 	$(BIN)/python models/build_outliers.py models/built/rf_detr_tiny_outliers.onnx
 
-bench: models ## time, memory and sizes of the job, beside recorded figures of onnx2tf
+bench: models ## time, memory and sizes of the job, beside recorded figures of onnx2tf; planning
 	$(BIN)/python -m bench $(ARGS)
+	$(BIN)/python -m bench.planner
 
 fmt: $(VENV)/dev.stamp ## format the code
 	$(BIN)/ruff check --fix-only --quiet

@@ -102,22 +102,26 @@ class Flow:
         head, room, parent = self._head, self._room, self._parent
         amount = room[arc]
         for end, flip in ((head[arc ^ 1], 1), (head[arc], 0)):
-            node = end
-            while parent[node] != _TERMINAL:
-                amount = min(amount, room[parent[node] ^ flip])
-                node = head[parent[node]]
+            node, step = end, parent[end]
+            while step != _TERMINAL:  # the innermost loop of planning: no call of min
+                left = room[step ^ flip]
+                if left < amount:
+                    amount = left
+                node = head[step]
+                step = parent[node]
             amount = min(amount, abs(self._terminal[node]))
         room[arc] -= amount
         room[arc ^ 1] += amount
         for end, flip in ((head[arc ^ 1], 1), (head[arc], 0)):
-            node = end
-            while parent[node] != _TERMINAL:
-                step = parent[node]
-                room[step ^ flip] -= amount
-                room[step ^ flip ^ 1] += amount
-                if not room[step ^ flip]:
+            node, step = end, parent[end]
+            while step != _TERMINAL:
+                forth = step ^ flip
+                room[forth] -= amount
+                room[forth ^ 1] += amount
+                if not room[forth]:
                     self._orphan(node)
                 node = head[step]
+                step = parent[node]
             self._terminal[node] += -amount if flip else amount
             if not self._terminal[node]:
                 self._orphan(node)
