@@ -22,10 +22,10 @@ from splitter.normalize.canonical import canonicalize
 from splitter.normalize.center_residual import center_residual
 from splitter.normalize.channel_affine import write_channel_affine
 from splitter.normalize.concats import hoist_concats
-from splitter.normalize.contrib import expand_contrib
 from splitter.normalize.dedupe import dedupe
 from splitter.normalize.einsum import expand_einsum
 from splitter.normalize.exchange import to_draft, to_proto
+from splitter.normalize.expand import expand
 from splitter.normalize.fold import fold_constants
 from splitter.normalize.functions import inline_functions
 from splitter.normalize.gemm import split_gemm
@@ -65,7 +65,7 @@ OPENING: tuple[Pass, ...] = (
         "shapes are known from here on; If branches and Shape chains are gone",
     ),
     Pass(select_branches, "what is still an If is decided at run time"),
-    Pass(expand_contrib, "before standardize: Attention and its kin are standard operators then"),
+    Pass(expand, "before standardize: Attention and its kin are standard operators then"),
     Pass(standardize, "needs ranks; contrib operators have no inference of their own"),
     Pass(fold_constants, "types of what standardize wrote"),
 )

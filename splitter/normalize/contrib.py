@@ -13,28 +13,10 @@ import numpy as np
 
 from splitter.draft import Array, Draft, Node, Type
 from splitter.normalize.exchange import elem_type
-from splitter.normalize.fold import fold_constants, infer
-from splitter.normalize.quantized_operators import CONTRIB as QUANTIZED
-from splitter.normalize.quantized_operators import STANDARD as QUANTIZED_STANDARD
 from splitter.normalize.writer import Writer
 
 Rule = Callable[[Draft, Node], None]
 DOMAIN = "com.microsoft"
-
-
-def expand_contrib(draft: Draft) -> None:
-    """Rewrite what is known here; `standardize` and the other passes see standard operators."""
-    tables = {"": QUANTIZED_STANDARD, DOMAIN: RULES}
-    changed = False
-    for node in draft.nodes:
-        rule = tables.get(node.domain, {}).get(node.op)
-        if rule is not None:
-            rule(draft, node)
-            changed = changed or not draft.alive(node)
-        elif any(out and out not in draft.types for out in node.outputs):
-            infer(draft, node)  # what was rewritten before it has types now
-    if changed:
-        fold_constants(draft)
 
 
 def _attention(draft: Draft, node: Node) -> None:
@@ -294,7 +276,6 @@ def _quantized_attention(draft: Draft, node: Node) -> None:
 
 
 RULES: dict[str, Rule] = {
-    **QUANTIZED,
     "Attention": _attention,
     "MultiHeadAttention": _multi_head,
     "QAttention": _quantized_attention,
