@@ -123,6 +123,7 @@ def explain_command(
     cut: args.Cut = None,
     max_segments: args.MaxSegments = 2,
     outputs: args.Outputs = None,
+    cpu_runtime: args.CpuRuntime = "",
     shape: args.Shape = None,
     as_json: args.Json = False,
 ) -> int:
@@ -142,6 +143,7 @@ def explain_command(
         cpu=args.names(cpu),
         cut=args.names(cut),
         max_segments=max_segments,
+        cpu_runtime=args.one_of("--cpu-runtime", cpu_runtime, ("", "onnxruntime")),
     )
     found = explanation(options, node=node, assumed=args.names(assumed))
     print(json.dumps(found.to_json(), indent=1) if as_json else found.to_text())

@@ -23,7 +23,7 @@ from splitter.normalize import normalize
 from splitter.options import Options
 from splitter.partition import SEGMENTS, plan
 from splitter.plan import Plan, Support
-from splitter.remainder import named_in_full
+from splitter.remainder import named_in_full, split_off
 from splitter.rulefile import Target
 from splitter.support import judge
 from splitter.targets import load_target
@@ -75,6 +75,9 @@ def explanation(options: Options, *, node: str = "", assumed: Sequence[str] = ()
     target = load_target(options.target)
     words = read_assumed(target, assumed)
     original = fixed_ranges(ending_at(load(options.model), options.outputs))
+    remainder = None
+    if options.cpu_runtime:
+        original, remainder = split_off(original, shapes=options.shapes)
     with named_in_full(original, shapes=options.shapes):
         graph = equalize(layout(normalize(original, shapes=options.shapes)))
         asked = _Asked(graph, target, options, words, original.makers)
@@ -100,6 +103,8 @@ def explanation(options: Options, *, node: str = "", assumed: Sequence[str] = ()
         all_taken=every,
         assumed=tuple(sorted(words)),
         without=before if words else None,
+        no_form=() if remainder is None else remainder.causes,
+        left_to_onnx=0 if remainder is None else remainder.operators,
     )
 
 

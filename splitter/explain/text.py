@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from splitter.diagnostics import Reason
+from splitter.diagnostics import Cause, Reason
 from splitter.explain.kinds import Basis, Kind, cannot_write
 from splitter.explain.ways import Way
 from splitter.plan import Plan
@@ -47,6 +47,8 @@ class Explained:
     """plan: what `split` would make, with `assumed` taken; without: the same without them.
 
     more_parts: a quicker plan of more segments. all_taken: the plan if nothing were refused.
+    no_form: operators that no TFLite operator can do; with what follows from them left_to_onnx
+    operators are in the ONNX part behind the plan.
     """
 
     target: Target
@@ -56,6 +58,8 @@ class Explained:
     all_taken: Plan | None = None
     assumed: tuple[str, ...] = ()
     without: Plan | None = None
+    no_form: tuple[Cause, ...] = ()
+    left_to_onnx: int = 0
 
     @property
     def gain_ms(self) -> float:
@@ -76,6 +80,9 @@ class Explained:
             if group:
                 lines += ["", title]
                 lines += [line for one in group for line in _told(one, sources)]
+        if self.no_form:
+            lines += ["", f"IN THE ONNX PART: {self.left_to_onnx} operators, because of"]
+            lines += [f"  {one.op} {' + '.join(one.nodes)}: {one.why}" for one in self.no_form]
         if sources:
             lines += ["", f"sources ({self.target.file})"]
             lines += [f"[{number}] {text}" for text, number in sources.items()]
@@ -93,6 +100,8 @@ class Explained:
             "assumed": list(self.assumed),
             "without_assumption": plan_json(self.without),
             "gain_ms": self.gain_ms,
+            "no_tflite_form": [asdict(one) for one in self.no_form],
+            "operators_left_to_onnx": self.left_to_onnx,
             "kinds": [_told_json(one) for one in self.told],
         }
 

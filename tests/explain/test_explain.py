@@ -48,6 +48,11 @@ EXPONENTIAL = """
 g (float[1,64,64] x) => (float[1,64,64] y) { y = Exp(x) }
 """
 
+COUNTED = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[1,64,64] x) => (int64[3,n] y) { h = Relu(x) y = NonZero(h) }
+"""
+
 PAIRED = """
 <ir_version: 8, opset_import: ["" : 20]>
 g (float[1,64,64] x) => (float[1,64,64] y) { h = HardSwish(x) y = Gelu(h) }
@@ -220,3 +225,14 @@ def test_as_data_every_unit_has_its_own_reasons_and_the_plans_their_times(saved)
     (unit,) = refused[0]["units"]
     assert [reason["rule"] for why in unit["attempts"].values() for reason in why] == ["COS"]
     assert refused[0]["loss_ms_if_all_else_were_taken"] == refused[0]["gain_ms_if_taken_alone"]
+
+
+def test_what_no_tflite_operator_can_do_is_named_with_the_part_that_does_it(saved) -> None:
+    path = saved(COUNTED)
+    with pytest.raises(SplitterError, match="NonZero") as caught:
+        explained(path, "imx95")
+    assert "--cpu-runtime onnxruntime" in caught.value.hint
+    found = explained(path, "imx95", cpu_runtime="onnxruntime")
+    assert [cause.op for cause in found.no_form] == ["NonZero"]
+    assert "IN THE ONNX PART: 1 operators, because of" in found.to_text()
+    assert found.to_json()["operators_left_to_onnx"] == 1
