@@ -53,13 +53,13 @@ def _value(name: str) -> Value:
 
 def residual(count: int) -> Graph:
     """Blocks of three products with an addition around; one sine in the middle."""
-    network, at = _Network(), "x"
+    network, at, half = _Network(), "x", count // 2
     while len(network.units) < count:
         inner = at
         for _ in range(3):
             inner = network.add("FullyConnected", inner, "w")
         at = network.add("Add", inner, at)
-        if abs(len(network.units) - count // 2) < 2:
+        if half <= len(network.units) < half + 4:
             at = network.add("Sin", at)
     return network.graph()
 
