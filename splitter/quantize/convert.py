@@ -27,6 +27,7 @@ from splitter.quantize.weights import (
 from splitter.quantize.written_out import (
     COMPARISONS,
     write_comparison,
+    write_negative,
     write_wide_prelu,
     write_wide_rank,
 )
@@ -85,6 +86,8 @@ class Writer:
             self._weighted(index, op)
         elif op.code in COMPARISONS:
             write_comparison(self, index, op)
+        elif op.code == "NEG":
+            write_negative(self, index, op)
         elif op.code == "PRELU" and self.bits_of(op) == 16:
             write_wide_prelu(self, index, op)
         elif op.code in ("ARG_MAX", "ARG_MIN") and self.bits_of(op) == 16:

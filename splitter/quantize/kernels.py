@@ -72,7 +72,7 @@ KERNELS: Mapping[str, Kernel] = {
     ),
     **dict.fromkeys(("LOG", "SQRT", "RSQRT", "GELU"), _NO16),
     "RELU_N1_TO_1": _NO16,
-    "NEG": _MOVE,
+    "NEG": Kernel(),
     "PRELU": Kernel(data=(0, 1)),
     "HARD_SWISH": _NO16,
     "ELU": _NO16,

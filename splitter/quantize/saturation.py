@@ -33,7 +33,7 @@ LOG_SOFTMAX_LEAST = 16.0
 WORTH = 0.1
 """Share of the range that a cut must save; below that nothing is gained."""
 
-AVERAGES = frozenset(("AVERAGE_POOL_2D", "RESIZE_BILINEAR", "NEG"))
+AVERAGES = frozenset(("AVERAGE_POOL_2D", "RESIZE_BILINEAR"))
 """Same-scale operators whose output saturated is not their input saturated."""
 
 CLIPS = frozenset(("MAXIMUM", "MINIMUM"))

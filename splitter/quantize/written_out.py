@@ -1,7 +1,8 @@
 """Operators that are written as others, since their own kernels cannot be trusted with them.
 
 Measured on ai-edge-litert 2.3.0: comparisons of int8 end the process at a scale of 1 or more, PRELU
-takes 16 bits without complaint and computes something else, ARG_MAX knows 8 and 32 bits only.
+takes 16 bits without complaint and computes something else, ARG_MAX knows 8 and 32 bits only, NEG
+changes the sign of the integers whatever the zero point, and leaves -128 as it is.
 """
 
 from __future__ import annotations
@@ -77,6 +78,15 @@ def write_wide_rank(writer: Writer, index: int, op: Operator) -> None:
     others = [writer.variable(name) for name in (*op.inputs[1:], *op.outputs)]
     inputs = (wide, *others[: len(op.inputs) - 1])
     writer.operators.append(replace(op, inputs=inputs))
+
+
+def write_negative(writer: Writer, index: int, op: Operator) -> None:
+    """A product with -1, which rounds and saturates as it should."""
+    x = writer.input(index, 0, op, op.inputs[0])
+    minus = quantize_constant(f"{x}/minus", -np.ones(()), writer.bits_of(op), None)
+    outputs = tuple(writer.variable(name) for name in op.outputs)
+    plain = {"fused_activation_function": "NONE"}
+    writer.operators.append(Operator("MUL", (x, writer.add(minus)), outputs, plain, op.unit))
 
 
 def write_wide_prelu(writer: Writer, index: int, op: Operator) -> None:

@@ -21,6 +21,10 @@ FAR = 0.02
 """Boxes, in parts of the image, moved further than this may have changed places with others."""
 SMALL = 0.01
 """Width and height are taken as at least this, in parts of the image."""
+LARGEST, HALF = " largest", " over half"
+"""Names, behind an output's, of shares of changed decisions."""
+CLASSES = 3
+"""Entries of a row from which on its largest one may be an answer."""
 
 
 def damage(task: Task, reference: Sequence[Outputs], candidate: Sequence[Outputs]) -> Damage:
@@ -28,7 +32,8 @@ def damage(task: Task, reference: Sequence[Outputs], candidate: Sequence[Outputs
 
     detection: errors of box edges in parts of the box, and of scores as probabilities, queries
     weighted by the reference's best score and paired where they changed places. Other outputs:
-    squared error over squared reference; share of changed indices.
+    squared error over squared reference; share of changed indices; and of changed decisions, as a
+    square too: which entry of a row is the largest, which of values in 0..1 are over a half.
     """
     sums: dict[str, list[float]] = {}
     for one, other in zip(reference, candidate, strict=True):
@@ -36,14 +41,18 @@ def damage(task: Task, reference: Sequence[Outputs], candidate: Sequence[Outputs
             total = sums.setdefault(name, [0.0, 0.0])
             total[0] += error
             total[1] += weight
-    return {name: error / weight if weight else 0.0 for name, (error, weight) in sums.items()}
+    found = {name: error / weight if weight else 0.0 for name, (error, weight) in sums.items()}
+    return {n: cost**2 if n.endswith((LARGEST, HALF)) else cost for n, cost in found.items()}
 
 
 def _terms(task: Task, one: Outputs, other: Outputs) -> list[tuple[str, float, float]]:
     """(name, sum of errors, sum of weights) of one sample."""
     detects = task.kind == "detection" and {task.boxes, task.scores} <= set(one)
     special = {task.boxes, task.scores} if detects else set()
-    terms = [_plain(name, one[name], other[name]) for name in one if name not in special]
+    plain = [name for name in one if name not in special]
+    terms = [_plain(name, one[name], other[name]) for name in plain]
+    for name in plain:
+        terms += _decisions(name, one[name], other[name])
     if detects:
         for row in range(len(one[task.boxes])):
             terms += _detections(task, one, other, row)
@@ -55,6 +64,20 @@ def _plain(name: str, one: Array, other: Array) -> tuple[str, float, float]:
         return name, float((one != other).sum()), float(one.size)
     left, right = one.astype(np.float64), other.astype(np.float64)
     return name, float(np.square(right - left).sum()), float(np.square(left).sum())
+
+
+def _decisions(name: str, one: Array, other: Array) -> list[tuple[str, float, float]]:
+    """What a reader of the output may decide by it."""
+    terms: list[tuple[str, float, float]] = []
+    if one.dtype.kind != "f" or not one.size:
+        return terms
+    if one.ndim > 1 and one.shape[-1] >= CLASSES:
+        changed = one.argmax(axis=-1) != other.argmax(axis=-1)
+        terms.append((name + LARGEST, float(changed.sum()), float(changed.size)))
+    if one.min() >= 0 and one.max() <= 1:
+        left, right = one > 0.5, other > 0.5
+        terms.append((name + HALF, float((left != right).sum()), float((left | right).sum())))
+    return terms
 
 
 def _detections(

@@ -34,9 +34,9 @@ SAMPLES = 16
 CALL = 50_000
 """What a unit of 16 bits costs besides its own work, as multiply-accumulates: a change of type on
 its edges, about as long as the call of an operator (rules/imx95.toml, CPU operator)."""
-REAL = 4.0
-"""A figure counts when 8 bits cost at least so many times what 16 bits still do: half of it, as
-an error, can be gained."""
+REAL = 2.0
+"""A figure counts when 8 bits cost at least so many times what 16 bits still do: three tenths of
+it, as an error, can be gained."""
 
 Requantize = Callable[[frozenset[str]], LiteGraph]
 """Tensors of 16 bits -> the integer graph; asked for the same ones again, it should remember."""

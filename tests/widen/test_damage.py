@@ -52,3 +52,16 @@ def test_other_outputs_count_by_relative_square_and_by_share_of_changed_indices(
     one = {"y": np.array([3.0, 4.0], np.float32), "i": np.array([1, 2, 3, 4])}
     two = {"y": np.array([3.0, 5.0], np.float32), "i": np.array([1, 2, 3, 5])}
     assert damage(NONE, [one, one], [one, two]) == {"y": 1 / 50, "i": 1 / 8}
+
+
+def test_answers_count_by_the_square_of_the_share_that_changed() -> None:
+    one = {"y": np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]], np.float32)}
+    two = {"y": np.array([[0.1, 0.2, 0.7], [0.4, 0.5, 0.1]], np.float32)}
+    cost = damage(NONE, [one], [two])
+    assert cost["y largest"] == pytest.approx(1 / 4)
+    assert cost["y over half"] == pytest.approx((1 / 2) ** 2)
+
+
+def test_an_output_over_one_has_no_half() -> None:
+    one = {"y": np.array([[1.5, 0.2]], np.float32)}
+    assert set(damage(NONE, [one], [one])) == {"y"}
