@@ -44,6 +44,7 @@ Matrix products:
 
 Elementwise, numpy broadcasting on the stored shapes (a constant may have a lower rank):
   Add Sub Mul      (a, b)  activation          Div Pow Min Max  (a, b)
+  Magnitude        (a, b)  sqrt(a * a + b * b), equal shapes
   Mod              (a, b)  fmod: bool          PRelu (x, slope)
   Equal Greater GreaterOrEqual Less LessOrEqual And Or Xor (a, b) -> bool
   Where            (condition, a, b)
@@ -97,6 +98,7 @@ from splitter.layout.assign import assign
 from splitter.layout.attention import fuse_attention
 from splitter.layout.build import build
 from splitter.layout.fuse import fuse_units
+from splitter.layout.magnitude import fuse_magnitudes
 from splitter.layout.origin import origin_of
 from splitter.layout.quantized import fake_quantize
 from splitter.layout.units import make_units
@@ -114,5 +116,6 @@ def layout(model: Model) -> Graph:
     fake_quantize(draft)
     make_units(draft)
     fuse_units(draft)
+    fuse_magnitudes(draft)
     wiring = wire(draft)
     return replace(fuse_attention(build(draft, wiring, assign(wiring))), origin=origin)

@@ -199,6 +199,13 @@ class _Writer:
         product = Unit(unit.name, "MatMul", (weights, unit.inputs[1]), unit.outputs, attrs)
         self.matmul(product, attrs, outputs)
 
+    def magnitude(self, unit: Unit, attrs: dict[str, Any], outputs: list[str]) -> None:
+        squares = [f"{unit.name}:{name}" for name in "ab"]
+        for value, square in zip(unit.inputs, squares, strict=True):
+            self.node("Mul", [value, value], [square])
+        self.node("Add", squares, [f"{unit.name}:sum"])
+        self.node("Sqrt", [f"{unit.name}:sum"], outputs)
+
     def fake_quantize(self, unit: Unit, attrs: dict[str, Any], outputs: list[str]) -> None:
         scale = self.const(np.float32(attrs["scale"]), unit.name)
         zero = self.const(np.asarray(attrs["zero_point"], attrs["dtype"]), unit.name)
@@ -225,6 +232,6 @@ _RULES: dict[str, Callable[[_Writer, Unit, dict[str, Any], list[str]], None]] = 
     "Clip": _Writer.clip_unit, "Cast": _Writer.cast, "CumSum": _Writer.cumsum,
     "OneHot": _Writer.one_hot, "Trilu": _Writer.trilu, "MatMul": _Writer.matmul,
     "FullyConnected": _Writer.fully_connected, "Attend": _Writer.attend,
-    "FakeQuantize": _Writer.fake_quantize,
+    "FakeQuantize": _Writer.fake_quantize, "Magnitude": _Writer.magnitude,
     **dict.fromkeys(REDUCE, _Writer.reduce),
 }  # fmt: skip

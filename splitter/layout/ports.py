@@ -65,7 +65,7 @@ ATTRIBUTELESS = frozenset(
 
 ELEMENTWISE = ATTRIBUTELESS | {
     "Mod", "IsInf", "Gelu", "Elu", "Celu", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "Selu",
-    "Clip", "Cast", "FakeQuantize",
+    "Clip", "Cast", "FakeQuantize", "Magnitude",
 }  # fmt: skip
 SAME_AXES = frozenset(("Concat", "Split", "Slice", "Pad", "Tile", "CumSum"))
 LAST_AXIS = frozenset(("Softmax", "LogSoftmax", "TopK"))

@@ -18,6 +18,7 @@ from splitter.ops import (
     geometry,
     integers,
     linear,
+    magnitude,
     max_pool,
     normalization,
     quantized,
@@ -35,8 +36,9 @@ from splitter.ops.registry import Op
 
 FAMILIES = (
     activation, attention, average_pool, blocks, conv, conv_transpose, einsum, elementwise,
-    feature_normalization, functions, geometry, integers, linear, max_pool, normalization,
-    quantized, recurrent, reduce, resize, rotary, sample, scaled_attention, scan, scatter, shape,
+    feature_normalization, functions, geometry, integers, linear, magnitude, max_pool,
+    normalization, quantized, recurrent, reduce, resize, rotary, sample, scaled_attention, scan,
+    scatter, shape,
 )  # fmt: skip
 
 OPS: Mapping[str, Op] = {op.name: op for family in FAMILIES for op in family.OPS}

@@ -60,9 +60,9 @@ def quantize(
     Raises SplitterError that lists every operator without an integer form.
     """
     authored, graph, ranges = _prepare(graph, ranges)
-    graph = fold_functions(graph, npu=npu)
-    known = {n: r for n, r in ranges.items() if n in graph.tensors}
     wide = authored.wide.union(int16).difference(authored.parameters.keys() - authored.wide)
+    graph = fold_functions(graph, npu=npu, ranges=ranges, int16=wide)
+    known = {n: r for n, r in ranges.items() if n in graph.tensors}
     graph, ranges = useful(graph, known, int16=wide)
     parameters = choose(
         graph,

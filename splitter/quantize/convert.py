@@ -27,6 +27,7 @@ from splitter.quantize.weights import (
 from splitter.quantize.written_out import (
     COMPARISONS,
     write_comparison,
+    write_function_of_two,
     write_negative,
     write_wide_prelu,
     write_wide_rank,
@@ -154,7 +155,7 @@ class Writer:
         elif bits == 16 and source.dtype == "int8":
             assert source.quantization is not None
             steps = lookup.table(lambda x: x, source.quantization, 8, target, 16)
-            self._gather(steps, source, self.tensors[result], unit)
+            self.gather(steps, self.table_index(source, unit), self.tensors[result], unit)
         else:
             self.operators.append(Operator("QUANTIZE", (name,), (result,), {}, unit))
         return result
@@ -262,6 +263,9 @@ class Writer:
 
     def table(self, index: int, op: Operator) -> None:
         """A function of one variable as CAST, ADD, GATHER."""
+        if lookup.is_of_two(op):
+            write_function_of_two(self, index, op)
+            return
         function = lookup.function_of(self.graph, op)
         variable = [(i, n) for i, n in enumerate(op.inputs) if n in self.parameters.tensors]
         if function is None or len(variable) != 1:
@@ -287,7 +291,7 @@ class Writer:
             entries = lookup.table(
                 function, source.quantization, bits, target.quantization, width, seen, masks
             )
-        self._gather(entries, source, target, op.unit)
+        self.gather(entries, self.table_index(source, op.unit), target, op.unit)
 
     def _masks(self, name: str) -> lookup.Masks | None:
         """Where `masks` put very negative values: nothing real lies near."""
@@ -296,11 +300,10 @@ class Writer:
             return None
         return entry.low + MARGIN / 2, entry.least
 
-    def _gather(self, entries: Array, source: Tensor, target: Tensor, unit: str) -> None:
-        """Write target: the entry for each of the source's integers."""
+    def gather(self, entries: Array, index: str, target: Tensor, unit: str) -> None:
+        """Write target: the entry at each place of the index."""
         q = target.quantization
         values = self.add(Tensor(f"{target.name}/table", entries.shape, target.dtype, entries, q))
-        index = self.table_index(source, unit)
         options = {"axis": 0, "batch_dims": 0}
         self.operators.append(Operator("GATHER", (values, index), (target.name,), options, unit))
 

@@ -107,13 +107,16 @@ def apply(op: Operator, inputs: list[Array], dtype: str) -> Array:
     return np.asarray(result, dtype=wide)
 
 
-def evaluate(body: LiteGraph, x: Array) -> Array:
-    """The output of a graph of element-wise operators with one input, on values [n]."""
-    values: dict[str, Array] = {body.inputs[0]: x.astype(np.float64)}
+def evaluate(body: LiteGraph, *inputs: Array) -> Array:
+    """The output of a graph of element-wise operators, on values that broadcast."""
+    values: dict[str, Array] = {
+        name: x.astype(np.float64) for name, x in zip(body.inputs, inputs, strict=True)
+    }
     for op in body.operators:
         arrays = [values[name] if name in values else _constant(body, name) for name in op.inputs]
         values[op.outputs[0]] = apply(op, arrays, body.tensors[op.outputs[0]].dtype)
-    return np.broadcast_to(values[body.outputs[0]], x.shape)
+    shape = np.broadcast_shapes(*(x.shape for x in inputs))
+    return np.broadcast_to(values[body.outputs[0]], shape)
 
 
 def _constant(body: LiteGraph, name: str) -> Array:

@@ -40,7 +40,7 @@ def function_of(graph: LiteGraph, op: Operator) -> Function | None:
     """
     if op.code == FUNCTION:
         body = op.options["body"]
-        return lambda x: evaluate(body, x)
+        return None if is_of_two(op) else lambda x: evaluate(body, x)
     if not evaluates(op.code):
         return None
     variable = [name for name in op.inputs if graph.tensors[name].data is None]
@@ -54,6 +54,29 @@ def function_of(graph: LiteGraph, op: Operator) -> Function | None:
 
 def _is_uniform(data: Array) -> bool:
     return bool(data.size and (data == data.flat[0]).all())
+
+
+def is_of_two(op: Operator) -> bool:
+    """Whether the operator is a function of two tensors."""
+    return op.code == FUNCTION and len(op.inputs) == 2
+
+
+def table_of_two(
+    op: Operator,
+    sources: tuple[Quantization, Quantization],
+    target: Quantization | None,
+    dtype: str,
+) -> Array:
+    """The integer output for every pair of 8-bit inputs, from the smallest of both up, the second
+    input the faster one. target: None for conditions and whole numbers."""
+    first, second = (inputs(q, 8, None) for q in sources)
+    pairs = np.meshgrid(first, second, indexing="ij")
+    with np.errstate(all="ignore"):
+        made = np.nan_to_num(evaluate(op.options["body"], *pairs), posinf=1e30, neginf=-1e30)
+    if target is None:
+        return np.asarray(made.reshape(-1), dtype)
+    values = quantize_values(made.clip(-1e30, 1e30), target, int(dtype[3:]))
+    return np.asarray(values.reshape(-1), dtype)
 
 
 def table(

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from splitter.quantize.affine import affine, usable
 from splitter.quantize.clipping import Clip, min_max
 from splitter.quantize.kernels import KERNELS, data_inputs, needs_table
-from splitter.quantize.lookup import function_of
+from splitter.quantize.lookup import function_of, is_of_two
+from splitter.quantize.movement import moved
 from splitter.quantize.ranges import Range, Ranges
 from splitter.tflite.types import LiteGraph, Operator, Quantization
 
@@ -125,7 +126,7 @@ class Chooser:
         """8 bits out of operators that exist in no other width and are no table."""
         for op in self.graph.operators:
             wide = op.code not in KERNELS or KERNELS[op.code].int16
-            if not wide and function_of(self.graph, op) is None:
+            if not wide and function_of(self.graph, op) is None and not is_of_two(op):
                 self.bits.update({name: 8 for name in op.outputs if name in self.bits})
 
     def _data(self, index: int) -> list[tuple[int, str]]:
@@ -216,8 +217,17 @@ class Chooser:
             return mine == other
         if mine or other:
             return False
-        several = len(self.graph.consumers[name]) > 1
-        return not (several and self._width(name) * WIDER < width)
+        return not (self._read_elsewhere(name) and self._width(name) * WIDER < width)
+
+    def _read_elsewhere(self, name: str) -> bool:
+        """Whether something else reads the tensor too, or what data movement made it of."""
+        while len(self.graph.consumers[name]) < 2:
+            maker = self.graph.producers.get(name)
+            moved_from = [] if maker is None else moved(self.graph, maker)
+            if len(moved_from) != 1:
+                return False
+            name = moved_from[0]
+        return True
 
     def _ask_zero_points(self) -> None:
         """Zero point 0 where the NPU asks for it; a fixed group is rescaled on the edge."""
@@ -312,7 +322,9 @@ class Chooser:
                 continue
             floats = [name for name in op.outputs if name in self.ranges]
             bits = self.bits[floats[0]] if floats else max(self.bits[n] for _, n in inputs)
-            if needs_table(op.code, bits):
+            if is_of_two(op):
+                bits = 8
+            elif needs_table(op.code, bits):
                 continue  # a table is read by an input of any width: see lookup.table
             for i, name in inputs:
                 if (index, i) in self.broken:

@@ -80,6 +80,26 @@ def write_wide_rank(writer: Writer, index: int, op: Operator) -> None:
     writer.operators.append(replace(op, inputs=inputs))
 
 
+def write_function_of_two(writer: Writer, index: int, op: Operator) -> None:
+    """The place of a pair in its table is 256 times the first integer and the second one."""
+    names = [writer.input(index, position, op, name) for position, name in enumerate(op.inputs)]
+    first, second = (writer.tensors[name] for name in names)
+    assert first.quantization is not None and second.quantization is not None
+    y = writer.tensors[writer.variable(op.outputs[0])]
+    pair = (first.quantization, second.quantization)
+    entries = lookup.table_of_two(op, pair, y.quantization, y.dtype)
+    plain = {"fused_activation_function": "NONE"}
+    high, low = (writer.table_index(tensor, op.unit) for tensor in (first, second))
+    rows = writer.add(Tensor("row_of_256", (), "int32", np.array(256, np.int32)))
+    row = writer.add(Tensor(f"{y.name}/row", first.shape, "int32"))
+    place = writer.add(Tensor(f"{y.name}/place", y.shape, "int32"))
+    writer.operators += [
+        Operator("MUL", (high, rows), (row,), plain, op.unit),
+        Operator("ADD", (row, low), (place,), plain, op.unit),
+    ]
+    writer.gather(entries, place, y, op.unit)
+
+
 def write_negative(writer: Writer, index: int, op: Operator) -> None:
     """A product with -1, which rounds and saturates as it should."""
     x = writer.input(index, 0, op, op.inputs[0])
