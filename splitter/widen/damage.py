@@ -21,8 +21,10 @@ FAR = 0.02
 """Boxes, in parts of the image, moved further than this may have changed places with others."""
 SMALL = 0.01
 """Width and height are taken as at least this, in parts of the image."""
-LARGEST, HALF = " largest", " over half"
+LARGEST, HALF, MOVED = " largest", " over half", " moved"
 """Names, behind an output's, of shares of changed decisions."""
+FEW = 0.05
+"""A value has moved when it is off by more than this part of itself: 50 cents of pitch are 3 %."""
 CLASSES = 3
 """Entries of a row from which on its largest one may be an answer."""
 
@@ -33,7 +35,8 @@ def damage(task: Task, reference: Sequence[Outputs], candidate: Sequence[Outputs
     detection: errors of box edges in parts of the box, and of scores as probabilities, queries
     weighted by the reference's best score and paired where they changed places. Other outputs:
     squared error over squared reference; share of changed indices; and of changed decisions, as a
-    square too: which entry of a row is the largest, which of values in 0..1 are over a half.
+    square too: which entry of a row is the largest, which of values in 0..1 are over a half, which
+    have moved (a few that are far off can hide all others in the squared error).
     """
     sums: dict[str, list[float]] = {}
     for one, other in zip(reference, candidate, strict=True):
@@ -42,7 +45,7 @@ def damage(task: Task, reference: Sequence[Outputs], candidate: Sequence[Outputs
             total[0] += error
             total[1] += weight
     found = {name: error / weight if weight else 0.0 for name, (error, weight) in sums.items()}
-    return {n: cost**2 if n.endswith((LARGEST, HALF)) else cost for n, cost in found.items()}
+    return {n: cost**2 if n.endswith((LARGEST, HALF, MOVED)) else cost for n, cost in found.items()}
 
 
 def _terms(task: Task, one: Outputs, other: Outputs) -> list[tuple[str, float, float]]:
@@ -71,6 +74,9 @@ def _decisions(name: str, one: Array, other: Array) -> list[tuple[str, float, fl
     terms: list[tuple[str, float, float]] = []
     if one.dtype.kind != "f" or not one.size:
         return terms
+    large = np.abs(one) > 0.1 * np.sqrt(np.square(one, dtype=np.float64).mean())
+    moved = large & (np.abs(other - one) > FEW * np.abs(one))
+    terms.append((name + MOVED, float(moved.sum()), float(large.sum())))
     if one.ndim > 1 and one.shape[-1] >= CLASSES:
         changed = one.argmax(axis=-1) != other.argmax(axis=-1)
         terms.append((name + LARGEST, float(changed.sum()), float(changed.size)))

@@ -51,7 +51,8 @@ def test_a_background_column_does_not_count() -> None:
 def test_other_outputs_count_by_relative_square_and_by_share_of_changed_indices() -> None:
     one = {"y": np.array([3.0, 4.0], np.float32), "i": np.array([1, 2, 3, 4])}
     two = {"y": np.array([3.0, 5.0], np.float32), "i": np.array([1, 2, 3, 5])}
-    assert damage(NONE, [one, one], [one, two]) == {"y": 1 / 50, "i": 1 / 8}
+    cost = damage(NONE, [one, one], [one, two])
+    assert cost == {"y": 1 / 50, "y moved": (1 / 4) ** 2, "i": 1 / 8}
 
 
 def test_answers_count_by_the_square_of_the_share_that_changed() -> None:
@@ -64,4 +65,12 @@ def test_answers_count_by_the_square_of_the_share_that_changed() -> None:
 
 def test_an_output_over_one_has_no_half() -> None:
     one = {"y": np.array([[1.5, 0.2]], np.float32)}
-    assert set(damage(NONE, [one], [one])) == {"y"}
+    assert set(damage(NONE, [one], [one])) == {"y", "y moved"}
+
+
+def test_a_value_far_off_does_not_hide_that_others_moved() -> None:
+    one = {"y": np.array([10.0, 10.0, 10.0, 0.0], np.float32)}
+    near = {"y": np.array([10.1, 10.1, 500.0, 0.2], np.float32)}
+    off = {"y": np.array([10.9, 10.9, 500.0, 0.2], np.float32)}
+    assert damage(NONE, [one], [near])["y moved"] == pytest.approx((1 / 3) ** 2)
+    assert damage(NONE, [one], [off])["y moved"] == 1.0
