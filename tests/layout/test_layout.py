@@ -51,6 +51,15 @@ def units(graph: Graph, op: str) -> list[dict[str, object]]:
     return [dict(unit.attrs) for unit in graph.units if unit.op == op]
 
 
+def test_a_constant_that_is_an_output_too_is_read_under_another_name() -> None:
+    """Else the output is that constant, and stays float in the integer model."""
+    graph = laid(model_of("""g (float[2,3] x) => (float[2,3] y, float[3] k) <float[3] w> {
+      k = Relu(w)
+      y = Add(x, k)
+    }"""))
+    assert "k" not in graph.constants and [unit.op for unit in graph.units] == ["Add", "Identity"]
+
+
 def test_a_convolution_gets_a_transpose_on_either_side() -> None:
     graph = laid(weighted("g (float[1,3,5,7] x) => (float[1,4,5,7] y) "
                           "{ y = Conv<pads = [1,1,1,1]>(x, w, b) }",

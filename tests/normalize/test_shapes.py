@@ -36,6 +36,16 @@ def test_a_shape_that_does_not_fit_the_file_is_refused(shape: tuple[int, ...]) -
     assert "does not fit" in refusal(DYNAMIC, {"x": shape})
 
 
+def test_an_output_without_elements_is_refused_by_name() -> None:
+    text = refusal("""g (float[2,3] x) => (float[2,3] y, float[2,0] z) {
+      y = Relu(x)
+      start = Constant<value = int64[1] {0}>()
+      axis = Constant<value = int64[1] {1}>()
+      z = Slice(y, start, start, axis)
+    }""", {})  # fmt: skip
+    assert "z [2, 0]" in text and "--outputs" in text
+
+
 def test_a_bound_shape_reaches_every_value() -> None:
     body = "g (float[N,6] x) => (float[A,B] y) { s = Shape(x) y0 = Reshape(x, s) y = Relu(y0) }"
     model = normalize(as_model(model_of(body)), shapes={"x": (5, 6)})
