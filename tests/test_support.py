@@ -163,6 +163,16 @@ def test_units_without_lowering_are_refused_together() -> None:
         judge(graph, IMX95, trust="proxy")
 
 
+def test_arithmetic_with_a_number_beyond_32_bits_is_refused_and_a_mere_bound_is_not() -> None:
+    constants = {"c": np.array([5_000_000_000], np.int64)}
+    shapes: dict[str, tuple[int, ...]] = {"x": (4,)}
+    added = one_unit("Add", shapes, out=(4,), constants=constants, dtype="int64")
+    with pytest.raises(SplitterError, match="5000000000 in c does not fit the 32 bits"):
+        judge(added, IMX95, trust="proxy")
+    bounded = one_unit("Min", shapes, out=(4,), constants=constants, dtype="int64")
+    assert judge(bounded, IMX95, trust="proxy").cpu["u"].fits
+
+
 def test_biases_become_int32_and_everything_else_float_int8() -> None:
     graph = specimen(
         "FULLY_CONNECTED",
