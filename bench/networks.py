@@ -2,8 +2,9 @@
 
 Built from their papers, to set the latency estimate beside measurements: MobileNetV1
 (arXiv:1704.04861), MobileNetV2 (1801.04381), MobileNetV3-Large minimalistic (1905.02244),
-EfficientNet-Lite0 (TensorFlow's efficientnet/lite), ResNet50 v1 (1512.03385), YOLOv8 (Ultralytics
-8: the part before the decoding of boxes, SiLU as LOGISTIC and MUL as exporters write it).
+EfficientNet-Lite0 (TensorFlow's efficientnet/lite), ResNet50 v1 (1512.03385), YOLOv5 6.0 and
+YOLOv8 (Ultralytics: the part before the decoding of boxes, SiLU as LOGISTIC and MUL as exporters
+write it).
 """
 
 from __future__ import annotations
@@ -155,6 +156,13 @@ class Yolo(Net):
             parts.append(self.op("ADD", [parts[-1], y], half) if add else y)
         return self.block(self.concat(*parts), out, 1)
 
+    def c3(self, x: str, out: int, repeats: int, *, add: bool) -> str:
+        y = self.block(x, out // 2, 1)
+        for _ in range(repeats):
+            z = self.block(self.block(y, out // 2, 1), out // 2, 3)
+            y = self.op("ADD", [y, z], self.shape(y)) if add else z
+        return self.block(self.concat(y, self.block(x, out // 2, 1)), out, 1)
+
     def sppf(self, x: str) -> str:
         out = self.shape(x)[-1]
         parts = [self.block(x, out // 2, 1)]
@@ -192,12 +200,32 @@ def yolov8(depth: float, width: float, most: int, *, pose: bool = False) -> Lite
     return net.graph(*(net.branch(x, *head) for x in (o3, o4, o5) for head in heads))
 
 
+def yolov5(depth: float, width: float) -> LiteGraph:
+    net = Yolo(640)
+    c = [int(ceil(base * width / 8) * 8) for base in (64, 128, 256, 512, 1024)]
+    n = [max(round(repeats * depth), 1) for repeats in (3, 6, 9)]
+    x = net.block(net.block("x", c[0], 6, 2), c[1], 3, 2)
+    x = net.c3(x, c[1], n[0], add=True)
+    p3 = net.c3(net.block(x, c[2], 3, 2), c[2], n[1], add=True)
+    p4 = net.c3(net.block(p3, c[3], 3, 2), c[3], n[2], add=True)
+    p5 = net.sppf(net.c3(net.block(p4, c[4], 3, 2), c[4], n[0], add=True))
+    m5 = net.block(p5, c[3], 1)
+    m4 = net.block(net.c3(net.concat(net.up(m5), p4), c[3], n[0], add=False), c[2], 1)
+    o3 = net.c3(net.concat(net.up(m4), p3), c[2], n[0], add=False)
+    o4 = net.c3(net.concat(net.block(o3, c[2], 3, 2), m4), c[3], n[0], add=False)
+    o5 = net.c3(net.concat(net.block(o4, c[3], 3, 2), m5), c[4], n[0], add=False)
+    return net.graph(*(net.conv(x, 255, 1) for x in (o3, o4, o5)))
+
+
 NETWORKS: Mapping[str, Callable[[], LiteGraph]] = {
     "MobileNetV1": mobilenet_v1,
     "MobileNetV2": mobilenet_v2,
     "MobileNetV3 minimalistic": mobilenet_v3_minimalistic,
     "EfficientNet-Lite0": efficientnet_lite0,
     "ResNet50 v1": resnet50,
+    "YOLOv5n": lambda: yolov5(0.33, 0.25),
+    "YOLOv5s": lambda: yolov5(0.33, 0.50),
+    "YOLOv5m": lambda: yolov5(0.67, 0.75),
     "YOLOv8n": lambda: yolov8(0.33, 0.25, 1024),
     "YOLOv8s": lambda: yolov8(0.33, 0.50, 1024),
     "YOLOv8m": lambda: yolov8(0.67, 0.75, 768),

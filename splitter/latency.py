@@ -59,8 +59,9 @@ KERNELS: Mapping[str, str] = {
 }
 """Class of the CPU kernel of an operator; "elementwise" for those not named."""
 
-NPU_KERNELS: Mapping[str, str] = {**KERNELS, "BATCH_MATMUL": "product"}
-"""Class of an operator on the NPU: "product" multiplies activations, "matrix" has constants."""
+NPU_KERNELS: Mapping[str, str] = {**KERNELS, "BATCH_MATMUL": "product", "PRELU": "prelu"}
+"""Class of an operator on the NPU: "product" multiplies activations, "matrix" has constants; PRELU
+is several operators to Vela."""
 
 MATRIX_CLASSES = ("convolution", "depthwise", "matrix", "product")
 """Their work is counted in multiply-accumulates, that of others in elements."""
@@ -137,10 +138,16 @@ def npu_work(graph: LiteGraph, op: Operator, npu: NpuFigures) -> NpuWork:
     return NpuWork(
         macs=work,
         depthwise=op.code == "DEPTHWISE_CONV_2D",
-        elements=0 if work else max(prod(view.shape), prod(view.out_shape)),
+        elements=0 if work else _npu_elements(view),
         dram=_dram_bytes(graph, op, int(npu.local_memory.value)),
         kernel=NPU_KERNELS.get(op.code, "elementwise"),
     )
+
+
+def _npu_elements(view: View) -> int:
+    """The larger of input and output, of a picked piece the piece."""
+    made = prod(view.out_shape)
+    return made if view.op.code in PIECES else max(prod(view.shape), made)
 
 
 def npu_work_ms(work: NpuWork, target: Target) -> float:

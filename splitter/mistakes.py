@@ -24,7 +24,7 @@ CPU_CLASSES = (
     *("convolution", "depthwise", "matrix", "elementwise", "lookup", "softmax"),
     *("reduce", "pool", "resize", "copy", "transpose", "gather", "sort"),
 )
-NPU_CLASSES = (*CPU_CLASSES, "product")
+NPU_CLASSES = (*CPU_CLASSES, "product", "prelu")
 
 DTYPES = ("dtypes", "weights_dtype", "bias_dtype")
 TYPES = (

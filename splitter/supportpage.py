@@ -105,6 +105,7 @@ def _figures(target: Target) -> Iterator[str]:
     parts = []
     if latency.npu:
         parts += [(f"NPU {name}", figure) for name, figure in latency.npu if figure is not None]
+    parts += [(f"NPU, class {name}", figure) for name, figure in latency.npu_classes.items()]
     parts += [("CPU cores", latency.cpu.cores), ("CPU operator", latency.cpu.operator)]
     parts += [(f"CPU {name}", figure) for name, figure in latency.cpu.classes.items()]
     for name, figure in parts:

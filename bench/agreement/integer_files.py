@@ -1,7 +1,7 @@
-"""One graph of the corpus as an integer TFLite file for a target, by the tool's own stages.
+"""A graph as an integer TFLite file for a target, by the tool's own stages.
 
 Every unit that fits the NPU is written by its NPU lowering, wherever a plan would put it: what a
-vendor's compiler that cuts freely would be given. Few samples: ranges matter little here.
+vendor's compiler that cuts freely would be given. One sample: ranges matter little here.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.corpus.cases import Case, bindings, records
+from bench.corpus.cases import Arrays, Case, bindings, records
 from bench.corpus.measure import axis_names, restored
 from bench.corpus.samples import invented
 from splitter.equalize import equalize
-from splitter.graph import Value
+from splitter.graph import Graph, Value
 from splitter.layout import layout
 from splitter.lower import lower
 from splitter.model import load
@@ -27,21 +27,27 @@ from splitter.tflite.types import LiteGraph
 
 
 @dataclass(frozen=True)
-class IntegerFile:
-    """The graph in integers, and the units on the NPU."""
+class Prepared:
+    """What targets share: the graph before any verdict, and one sample by input name."""
 
-    graph: LiteGraph
-    npu: frozenset[str]
+    graph: Graph
+    sample: Arrays
 
 
-def integer_file(case: Case, target: Target, *, trust: str = "inferred") -> IntegerFile:
+def prepared(case: Case) -> Prepared:
     """Raises SplitterError where the tool refuses the graph."""
     stored = records(case)
-    with tempfile.TemporaryDirectory(prefix="agreement-") as folder:
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         model = load(restored(case, Path(folder)))
     shapes = bindings(case, model.inputs, axis_names(model), stored)
-    canonical = normalize(model, shapes=shapes)
-    graph = equalize(layout(canonical))
+    graph = equalize(layout(normalize(model, shapes=shapes)))
+    static = [Value(v.name, shapes.get(v.name, v.shape), v.dtype) for v in model.inputs]
+    return Prepared(graph, stored[0].inputs if stored else invented(static, 1)[0])
+
+
+def integer_file(ready: Prepared, target: Target, *, trust: str = "inferred") -> LiteGraph:
+    """The whole graph in integers. Raises SplitterError where it cannot be written."""
+    graph = ready.graph
     support = judge(graph, target, trust=trust)
     npu = frozenset(name for name, verdict in support.npu.items() if verdict.fits)
     lowerings = {
@@ -49,8 +55,5 @@ def integer_file(case: Case, target: Target, *, trust: str = "inferred") -> Inte
         for name in (unit.name for unit in graph.units)
     }
     lite = lower(graph, lowerings)
-    static = [Value(v.name, shapes.get(v.name, v.shape), v.dtype) for v in model.inputs]
-    samples = [stored[0].inputs] if stored else invented(static, 1)
-    ranges = calibrate(lite, samples, threads=1)
-    whole = quantize(lite, ranges, npu=npu, demands=demands_of(target))
-    return IntegerFile(whole, npu)
+    ranges = calibrate(lite, [ready.sample], threads=1)
+    return quantize(lite, ranges, npu=npu, demands=demands_of(target))

@@ -7,7 +7,7 @@ can tell that a board is twice as slow, not which kernel it is. A point far off 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,9 @@ ALONE = 0.7
 
 FIXED = 1.5
 """That of a cost which stands alone: a call, an operator, a transfer."""
+
+FASTENED = 1e-6
+"""That of a figure which is not free to move."""
 
 OUTLIER = 2.5
 """Errors over so many times the noise pull linearly."""
@@ -78,13 +81,16 @@ class _Problem:
     groups: tuple[str, ...]
     start: Array
     noise: float
+    free: Array
+    floors: Array
     members: Array = field(repr=False)
     tables: tuple[tuple[Array, Array, Array, Array, Array], ...] = field(repr=False)
 
     def logs(self, moves: Array) -> Array:
         count = len(self.names)
         moved: Array = self.start + moves[:count] + self.members @ moves[count:]
-        return moved
+        held: Array = np.maximum(moved, self.floors)
+        return held
 
     def estimates(self, moves: Array) -> Array:
         cost = np.exp(self.logs(moves))
@@ -103,13 +109,24 @@ class _Problem:
 
     def pulls(self) -> Array:
         """Standard deviations of all moves."""
-        own = [_alone(name) for name in self.names]
+        own = np.where(self.free, [_alone(name) for name in self.names], FASTENED)
         return np.array([*own, *[TOGETHER] * len(self.groups)])
 
 
-def fit(points: Sequence[Point], costs: Mapping[str, float], *, noise: float) -> Fit:
-    """Costs fitted to the points. noise: relative standard deviation of a measured time."""
-    problem = _problem(points, costs, noise)
+def fit(
+    points: Sequence[Point],
+    costs: Mapping[str, float],
+    *,
+    noise: float,
+    free: Collection[str] | None = None,
+    least: Mapping[str, float] | None = None,
+) -> Fit:
+    """Costs fitted to the points.
+
+    noise: relative standard deviation of a measured time. free: the figures that may move, None
+    for all. least: costs that figures cannot fall below.
+    """
+    problem = _problem(points, costs, noise, costs if free is None else free, least or {})
     moves = _descend(problem)
     pulls = problem.pulls()
     slope = _slope(problem, moves)
@@ -131,12 +148,20 @@ def group_of(name: str) -> str:
     return next((prefix.partition(".")[0][:3] for prefix in GROUPS if name.startswith(prefix)), "")
 
 
-def _problem(points: Sequence[Point], costs: Mapping[str, float], noise: float) -> _Problem:
+def _problem(
+    points: Sequence[Point],
+    costs: Mapping[str, float],
+    noise: float,
+    free: Collection[str],
+    least: Mapping[str, float],
+) -> _Problem:
     involved = set().union(*(point.figures for point in points))
     moved = {group_of(name) for name in involved} - {""}
     names = tuple(name for name in costs if name in involved or group_of(name) in moved)
     groups = tuple(dict.fromkeys(group_of(name) for name in names if group_of(name)))
-    members = np.array([[group_of(name) == group for group in groups] for name in names], float)
+    members = np.array(
+        [[name in free and group_of(name) == group for group in groups] for name in names], float
+    )
     place = {name: index for index, name in enumerate(names)}
     tables = tuple(
         (
@@ -149,7 +174,10 @@ def _problem(points: Sequence[Point], costs: Mapping[str, float], noise: float) 
         for point in points
     )
     start = np.log([costs[name] for name in names])
-    return _Problem(points, names, groups, start, noise, members.reshape(len(names), -1), tables)
+    loose = np.array([name in free for name in names])
+    members = members.reshape(len(names), -1)
+    floors = np.log([least.get(name, 1e-300) for name in names])
+    return _Problem(points, names, groups, start, noise, loose, floors, members, tables)
 
 
 def _alone(name: str) -> float:

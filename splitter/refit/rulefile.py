@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from splitter.diagnostics import SplitterError
 from splitter.rulefile import Figure, Latency, Target
@@ -24,11 +24,14 @@ def with_latency(text: str, target: Target, latency: Latency, sources: Mapping[s
 
     Raises SplitterError when the file is written in a way that cannot be taken apart.
     """
-    lines, dropping, placed = [], False, False
+    lines: list[str] = []
+    old: list[str] = []
+    dropping = placed = False
     for line in text.splitlines():
         if HEADER.match(line.strip()):
             dropping = bool(LATENCY.match(line.strip()))
         if dropping:
+            old.append(line)
             continue
         lines.append(line)
         if SOURCES.match(line.strip()):
@@ -36,7 +39,8 @@ def with_latency(text: str, target: Target, latency: Latency, sources: Mapping[s
             placed = True
     if not placed:
         lines += ["", "[sources]", *(f"{k} = {json.dumps(said)}" for k, said in sources.items())]
-    made = "\n".join(lines).rstrip() + "\n" + "\n".join(_section(latency)) + "\n"
+    section = [*_kept(latency, target.latency, old)]
+    made = "\n".join(lines).rstrip() + "\n" + "\n".join(section) + "\n"
     again = read_target(made.encode(), shown=target.file)
     expected = target.model_copy(
         update={
@@ -52,6 +56,21 @@ def with_latency(text: str, target: Target, latency: Latency, sources: Mapping[s
             hint="write each table as [latency.npu], one figure a line, as the files in rules/ do",
         )
     return made
+
+
+def _kept(latency: Latency, before: Latency, old: Sequence[str]) -> Iterator[str]:
+    """The new section; lines of figures that did not change are the old ones, as they were."""
+    written: dict[tuple[str, str], str] = {}
+    table = ""
+    for line in old:
+        name = line.partition("=")[0].strip()
+        table = name if HEADER.match(name) else table
+        written[table, name] = line
+    unchanged = set(_section(before))
+    for line in _section(latency):
+        name = line.partition("=")[0].strip()
+        table = name if HEADER.match(name) else table
+        yield written.get((table, name), line) if line in unchanged and name else line
 
 
 def _section(latency: Latency) -> Iterator[str]:

@@ -335,6 +335,8 @@ def _figures(data: ReportData) -> Iterator[FigureRow]:
     if latency.npu:
         for name in type(latency.npu).model_fields:
             yield _figure(f"NPU {name}", getattr(latency.npu, name), data)
+    for name, figure in latency.npu_classes.items():
+        yield _figure(f"NPU, class {name}", figure, data)
     yield _figure("CPU cores", latency.cpu.cores, data)
     yield _figure("CPU operator", latency.cpu.operator, data)
     for name, figure in latency.cpu.classes.items():
