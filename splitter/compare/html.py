@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from splitter.compare.pictures import draw_bars, draw_pareto
 from splitter.compare.study import Study
-from splitter.compare.telling import apart, basis, reading
+from splitter.compare.telling import apart, basis, chance, reading
 from splitter.report import words
 
 TEMPLATE, STYLE = "compare.html.j2", "compare.css"
@@ -33,6 +33,7 @@ def to_html(study: Study) -> str:
         percent=words.percent,
         error=words.error,
         counted=words.counted,
+        shortened=words.shortened,
     )
     page = environment.from_string(_packaged("splitter.compare", TEMPLATE))
     style = _packaged("splitter.report", "report.css") + _packaged("splitter.compare", STYLE)
@@ -57,6 +58,7 @@ def to_html(study: Study) -> str:
         reading=list(reading(study)),
         apart=[line.strip() for line in apart(study)],
         basis=list(basis(study)),
+        chance=chance(study),
     )
 
 

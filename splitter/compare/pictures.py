@@ -19,7 +19,8 @@ SPREAD = 6.0
 NAME, BAR, TOTAL = 330.0, 20.0, 84.0
 LONGEST = 3.0
 """Bars end at so many times the chosen plan's time; what is longer is cut off and says so."""
-LABELED = 5
+LABELED, NEAR = 5, 16.0
+"""Ranks that are written beside their points; pixels within which points share a label."""
 
 
 class _Axis:
@@ -67,8 +68,10 @@ def draw_pareto(rows: Sequence[Row], *, figure: str, goal: float | None) -> str:
         svg.line(LEFT, y, WIDTH - RIGHT, y, kind="ideal")
         svg.label(WIDTH - RIGHT - 4, y - 4, f"float {words.percent(goal)}", kind="tiny end dim")
     _front(svg, [(row, value) for row, value in shown if row.front], across, up)
-    for row, value in sorted(shown, key=lambda pair: pair[0].chosen):
-        _point(svg, row, across.at(row.total_ms), up.at(value), figure)
+    spots = [(row, across.at(row.total_ms), up.at(value)) for row, value in shown]
+    for row, x, y in sorted(spots, key=lambda spot: spot[0].chosen):
+        _point(svg, row, x, y, figure)
+    _numbers(svg, [spot for spot in spots if _labeled(spot[0])])
     return svg.text(HEIGHT, "pareto", f"{figure} over estimated time of {len(shown)} candidates")
 
 
@@ -113,8 +116,23 @@ def _point(svg: Svg, row: Row, x: float, y: float, figure: str) -> None:
         svg.dot(x, y, 9, kind="ring")
     svg.dot(x, y, 4.5, kind=f"candidate {row.kind}")
     svg.box(x - 8, y - 8, 16, 16, kind="touch", title=said)
-    if row.rank <= LABELED or row.chosen or row.front:
-        svg.label(x + 8, y - 7, str(row.rank), kind="small bold" if row.chosen else "small")
+
+
+def _labeled(row: Row) -> bool:
+    return row.rank <= LABELED or row.chosen or row.front
+
+
+def _numbers(svg: Svg, spots: Sequence[tuple[Row, float, float]]) -> None:
+    """Ranks beside the points; points that lie together share a label."""
+    groups: list[list[tuple[Row, float, float]]] = []
+    for spot in sorted(spots, key=lambda spot: spot[1]):
+        near = [g for g in groups if spot[1] - g[-1][1] < NEAR and abs(spot[2] - g[-1][2]) < NEAR]
+        (near[0].append(spot) if near else groups.append([spot]))
+    for group in groups:
+        ranks = ", ".join(str(row.rank) for row, _, _ in group)
+        bold = any(row.chosen for row, _, _ in group)
+        x, y = group[-1][1] + 9, min(y for _, _, y in group) - 8
+        svg.label(x, y, ranks, kind="small bold" if bold else "small")
 
 
 def draw_bars(rows: Sequence[Row]) -> str:

@@ -19,6 +19,9 @@ from splitter.verify import Decisions, Findings
 from splitter.verify.decisions import DetectionDecisions
 from splitter.verify.wider import decision_figures
 
+LIKENESS = "likeness of the worst output"
+"""1 less its relative error: the figure of a model that is not known to decide anything."""
+
 
 @dataclass(frozen=True, slots=True)
 class SegmentRow:
@@ -172,7 +175,7 @@ def _figure(findings: Findings, errors: Mapping[str, float]) -> Figure:
     if not crowded:
         for name, (value, goal) in decision_figures(findings).items():
             return Figure(name, value, goal)
-    return Figure("likeness of the worst output", 1 - max(errors.values(), default=0.0), 1.0)
+    return Figure(LIKENESS, 1 - max(errors.values(), default=0.0), 1.0)
 
 
 def ranked(rows: Sequence[Row], chosen: Sequence[Plan]) -> tuple[Row, ...]:

@@ -13,11 +13,13 @@ from splitter.calibration import Division
 from splitter.compare.chunks import Memory
 from splitter.compare.integers import Workshop
 from splitter.compare.options import CompareOptions
-from splitter.compare.rows import Row, Sheet, measured, ranked
+from splitter.compare.rows import LIKENESS, Row, Sheet, measured, ranked
 from splitter.compare.trial import Trial, Yardstick, try_out
 from splitter.equalize import equalize
+from splitter.fixed_ranges import fixed_ranges
 from splitter.graph import Graph
 from splitter.layout import layout
+from splitter.lower import refuse_unknown
 from splitter.model import Model, ending_at, load
 from splitter.normalize import normalize
 from splitter.partition.catalogue import Catalogue, Entry, catalogue
@@ -26,15 +28,22 @@ from splitter.pipeline import class_names, read_samples
 from splitter.plan import Segment
 from splitter.progress import Progress
 from splitter.reference import OnnxRunner
+from splitter.remainder import named_in_full, split_off
 from splitter.rulefile import Target
 from splitter.support import judge
 from splitter.targets import load_target
 from splitter.verify import find_task
 
+SHORT = 11
+"""Letters of a figure's name that fit over a column."""
+
 
 @dataclass(frozen=True)
 class Study:
-    """What came out. samples: None when nothing was measured. clip: how ranges were clipped."""
+    """What came out. samples: None when nothing was measured. clip: how ranges were clipped.
+
+    left: operators that stay ONNX, behind every candidate alike.
+    """
 
     model: Model
     targets: tuple[Target, ...]
@@ -43,6 +52,7 @@ class Study:
     sheets: Mapping[str, Sheet]
     samples: Division | None
     clip: str = ""
+    left: int = 0
 
     @property
     def random(self) -> bool:
@@ -52,6 +62,16 @@ class Study:
     def figure_name(self) -> str:
         """The figure that tells how good a candidate is, "" when nothing was measured."""
         return next((row.measured.figure.name for row in self.rows if row.measured), "")
+
+    @property
+    def head(self) -> str:
+        """The figure's name where there is little room."""
+        return self.figure_name if len(self.figure_name) <= SHORT else "figure"
+
+    @property
+    def decides(self) -> bool:
+        """Whether the figure says more than the error of the worst output."""
+        return self.figure_name not in ("", LIKENESS)
 
     @property
     def goal(self) -> float | None:
@@ -72,16 +92,21 @@ def investigate(options: CompareOptions, progress: Progress) -> Study:
     job = options.job
     targets = tuple(load_target(name) for name in dict.fromkeys(options.targets))
     progress.stage("load")
-    original = ending_at(load(job.model), job.outputs)
+    original = fixed_ranges(ending_at(load(job.model), job.outputs))
     progress.stage("normalize")
-    model = normalize(original, shapes=job.shapes)
+    remainder = None
+    if job.cpu_runtime:
+        original, remainder = split_off(original, shapes=job.shapes)
+    with named_in_full(original, shapes=job.shapes):
+        model = normalize(original, shapes=job.shapes)
+        graph = equalize(layout(model))
+        refuse_unknown(graph)
     samples = None
     if job.calibration:
         progress.stage("samples")
         samples = read_samples(job, model.inputs)
-    progress.stage("layout")
-    graph = equalize(layout(model))
     progress.stage("candidates")
+    left = remainder.operators if remainder else 0
     asked, chosen, sheets = [], [], {}
     for target in targets:
         sheet, found = _candidates(graph, target, options, original.makers)
@@ -90,7 +115,7 @@ def investigate(options: CompareOptions, progress: Progress) -> Study:
         chosen.append(found.entries[0].plan)
     if samples is None:
         rows = [one.sheet.row(one.entry, None, None) for one in asked]
-        return Study(original, targets, graph, ranked(rows, chosen), sheets, None)
+        return Study(original, targets, graph, ranked(rows, chosen), sheets, None, left=left)
     progress.stage("calibrate")
     workshop = Workshop(
         graph,
@@ -100,10 +125,11 @@ def investigate(options: CompareOptions, progress: Progress) -> Study:
     )
     clip = workshop.choose_clip(targets[0])
     progress.stage("float")
-    yardstick = _yardstick(original, model, samples, options)
+    task = job.task or ("none" if left else "")
+    yardstick = _yardstick(original, model, samples, task=task, threads=job.threads)
     progress.stage("measure")
     rows = _measure(asked, workshop, yardstick, threads=job.threads, progress=progress)
-    return Study(original, targets, graph, ranked(rows, chosen), sheets, samples, clip)
+    return Study(original, targets, graph, ranked(rows, chosen), sheets, samples, clip, left)
 
 
 def _candidates(
@@ -126,15 +152,15 @@ def _candidates(
 
 
 def _yardstick(
-    original: Model, model: Model, samples: Division, options: CompareOptions
+    original: Model, model: Model, samples: Division, *, task: str, threads: int
 ) -> Yardstick:
     """The float model's outputs on the samples to verify on."""
     validation = samples.validation.batches(model.inputs)
     names = [value.name for value in model.outputs]
-    reference = OnnxRunner(original.proto, names, threads=options.job.threads)
-    task = find_task(model.outputs, asked=options.job.task, classes=len(class_names(samples)))
+    reference = OnnxRunner(original.proto, names, threads=threads)
+    found = find_task(model.outputs, asked=task, classes=len(class_names(samples)))
     expected = [reference.run(sample) for sample in validation]
-    return Yardstick(model.outputs, task, validation, expected, samples.validation)
+    return Yardstick(model.outputs, found, validation, expected, samples.validation)
 
 
 def _measure(

@@ -10,8 +10,16 @@ from collections.abc import Iterator, Sequence
 
 from splitter.compare.rows import Row, Sheet
 from splitter.compare.study import Study
+from splitter.partition.catalogue import EVERYTHING, FIRST_REFUSED
 from splitter.report import words
+from splitter.verify import Decisions, DetectionDecisions
+from splitter.verify.classification import Answers
+from splitter.verify.statistics import Share
 
+USUAL = {
+    EVERYTHING: f"{EVERYTHING}: whatever the NPU takes is there, in as many parts as that makes",
+    FIRST_REFUSED: f"{FIRST_REFUSED}: what the file has before the first operator it refuses",
+}
 KINDS = 4
 """Kinds of operators that a sentence names."""
 
@@ -19,7 +27,14 @@ KINDS = 4
 def reading(study: Study) -> Iterator[str]:
     """What the marks and columns mean."""
     front = "; + no other is both quicker and as good" if study.samples else ""
-    yield f"* what `split` carries out{front}. Times are estimates of the rule files, not measured."
+    yield (
+        f"* what `split` carries out{front}. Times in ms are estimates of the rule files, not "
+        "measured."
+    )
+    names = {name for row in study.rows for name in (row.name, *row.also)}
+    told = [says for name, says in USUAL.items() if name in names]
+    if told:
+        yield f"{'; '.join(told)}."
     best, chosen = study.rows[0], next(row for row in study.rows if row.chosen)
     if not best.chosen and best.target == chosen.target and best.options:
         yield (
@@ -105,6 +120,11 @@ def _accuracy(first: Row, second: Row) -> str:
 def basis(study: Study) -> Iterator[str]:
     """On what the figures rest."""
     yield ("frames/s: frames enter as soon as the busier device is free; copies count for the CPU.")
+    if study.left:
+        yield (
+            f"{words.counted(study.left, 'operator')} stay ONNX behind every candidate: in no time "
+            "and no error here."
+        )
     if study.samples is None:
         yield (
             "Accuracy was not measured: there was no --calibration, so the order is that of the "
@@ -120,5 +140,29 @@ def basis(study: Study) -> Iterator[str]:
         f"{seen}. {words.counted(models, 'integer model')} from one calibration on "
         f"{words.counted(calibration, 'sample')}."
     )
-    if study.goal is not None:
-        yield f"{study.figure_name} of the float model: {words.percent(study.goal)}."
+    if study.decides and study.goal is not None:
+        head = f"{study.head}: " if study.head != study.figure_name else ""
+        yield f"{head}{study.figure_name}; of the float model {words.percent(study.goal)}."
+    if chance(study):
+        yield chance(study)
+
+
+def chance(study: Study) -> str:
+    """How much a figure may differ by chance on so few decisions; "" where none are counted."""
+    if not study.decides:
+        return ""
+    shares = [_share(row.measured.decisions) for row in study.rows if row.chosen and row.measured]
+    for share in shares:
+        if share is not None and share.total:
+            reach = max(share.high - share.share, share.share - share.low)
+            return (
+                f"On {words.counted(share.total, 'decision')} of the float model, differences "
+                f"under about {100 * reach:.1f} points may be chance."
+            )
+    return ""
+
+
+def _share(decisions: Decisions | None) -> Share | None:
+    if isinstance(decisions, DetectionDecisions):
+        return decisions.found
+    return decisions.flips if isinstance(decisions, Answers) else None

@@ -17,6 +17,9 @@ from splitter.compare.study import Study
 from splitter.compare.telling import apart, basis, reading
 from splitter.report import words
 
+NARROWEST, EDGE, TARGET = 18, 9, 12
+"""Columns: of the shortest name, of rank and mark, of a target's name."""
+
 
 def to_text(study: Study, *, color: bool = False, width: int = 100) -> str:
     """The comparison for a terminal of `width` columns, ANSI colors only with `color`."""
@@ -58,18 +61,28 @@ def _table(study: Study, width: int) -> Table:
     table.add_column("candidate", no_wrap=True)
     for name in columns(study):
         table.add_column(name, justify="right", no_wrap=True)
-    room = max(18, width - (64 if study.samples is None else 84) - (12 if several else 0))
-    for row in study.rows:
+    lines = [values(row, study) for row in study.rows]
+    fixed = [max(map(len, column)) + 1 for column in zip(columns(study), *lines, strict=True)]
+    room = max(NARROWEST, width - sum(fixed) - EDGE - (TARGET if several else 0))
+    for row, line in zip(study.rows, lines, strict=True):
         cells = [str(row.rank), mark(row), *([row.target] if several else [])]
-        style = "bold" if row.chosen else ""
-        table.add_row(*cells, words.shortened(row.name, room), *values(row), style=style)
+        table.add_row(*cells, title(row, room), *line, style="bold" if row.chosen else "")
     return table
 
 
+def title(row: Row, room: int) -> str:
+    """The name in so many columns; of a cut the end tells most."""
+    if row.kind in ("block", "cut") or len(row.name) <= room:
+        return words.shortened(row.name, room)
+    return row.name[: room - 1] + "…"
+
+
 def columns(study: Study) -> Sequence[str]:
-    """Heads of the figures of a row."""
-    always = ("parts", "on NPU", "passed", "NPU ms", "pass ms", "CPU ms", "total", "frames/s")
-    return always if study.samples is None else (*always, "error", study.figure_name or "")
+    """Heads of the figures of a row; times in ms."""
+    always = ("parts", "on NPU", "passed", "NPU", "pass", "CPU", "total", "frames/s")
+    if study.samples is None:
+        return always
+    return (*always, "error", *([study.head] if study.decides else []))
 
 
 def mark(row: Row) -> str:
@@ -77,7 +90,7 @@ def mark(row: Row) -> str:
     return ("*" if row.chosen else "") + ("+" if row.front else "")
 
 
-def values(row: Row) -> tuple[str, ...]:
+def values(row: Row, study: Study) -> tuple[str, ...]:
     """The figures of a row, as many as `columns`."""
     cost = row.cost
     estimated = (
@@ -88,9 +101,9 @@ def values(row: Row) -> tuple[str, ...]:
         f"{cost.transfer_ms:.2f}",
         f"{cost.cpu_ms:.2f}",
         f"{row.total_ms:.2f}",
-        f"{row.frames:.1f}",
+        f"{row.frames:.3g}",
     )
     if row.measured is None:
         return estimated
     figure = words.percent(row.measured.figure.value)
-    return (*estimated, words.error(row.measured.worst), figure)
+    return (*estimated, words.error(row.measured.worst), *([figure] if study.decides else []))

@@ -23,8 +23,10 @@ from splitter.plan import Plan, Segment, Support
 from splitter.rulefile import Target
 
 Kind = Literal["planner", "usual", "block", "cut"]
-FIRST_REFUSED = "until the first operator that the NPU refuses"
-EVERYTHING = "everything the NPU takes, as a delegate does"
+FIRST_REFUSED = "to the first refusal"
+"""What comes before the first operator that the NPU refuses, in the file's order."""
+EVERYTHING = "as a delegate splits it"
+"""Every operator that the NPU takes is there, in as many parts as that makes."""
 
 
 @dataclass(frozen=True)
@@ -160,5 +162,5 @@ def original(graph: Graph, name: str, makers: Mapping[str, str]) -> str:
 
 def cut_title(names: Sequence[str]) -> str:
     """The tensor that is made last tells where the cut is."""
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    more = f" (+{len(names) - 1})" if len(names) > 1 else ""
     return f"cut at {names[-1]}{more}"
