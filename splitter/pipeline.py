@@ -15,6 +15,8 @@ from splitter.glue import (
     build_manifest,
     check_out,
     glue_files,
+    vendor_notes,
+    vendor_parts,
     write_bundle,
 )
 from splitter.graph import Value
@@ -147,6 +149,7 @@ def run(options: Options, progress: Progress) -> Result:
         unsplit=write(whole),
         float_file=write(exact) if options.keep_float else None,
         remainder=remainder.proto.SerializeToString(deterministic=True) if remainder else None,
+        vendor=vendor_parts(parts, original, target, shapes=options.shapes),
     )
     progress.stage("glue")
     manifest = build_manifest(
@@ -203,7 +206,12 @@ def run(options: Options, progress: Progress) -> Result:
         sizes=samples.validation.sizes,
         class_names=class_names(samples),
         onnx_bytes=len(artifacts.remainder or b""),
-        notes=(*kept_scales(lite, whole), *parted.notes(), *file_notes(loaded)),
+        notes=(
+            *kept_scales(lite, whole),
+            *parted.notes(),
+            *file_notes(loaded),
+            *vendor_notes(artifacts.vendor, target),
+        ),
     )
     summary = summarize(data)
     write_bundle(options.out, {**files, **report_files(data, summary)})

@@ -8,20 +8,20 @@ float. Where values enter it from the integer parts, the glue dequantizes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-import numpy as np
 import onnx
 
 from splitter.diagnostics import Cause, SplitterError, Unsupported
 from splitter.draft import Draft, Node
+from splitter.extract import extract
 from splitter.layout import layout
 from splitter.lower import refuse_unknown
 from splitter.model import Model, ending_at
 from splitter.normalize import normalize, opened
-from splitter.normalize.exchange import captured, tensor_proto, type_of, type_proto
+from splitter.normalize.exchange import type_of
 from splitter.normalize.frontier import frontier
 from splitter.normalize.functions import inline_functions
 from splitter.normalize.static import as_cause, is_static, obstacles
@@ -150,7 +150,7 @@ def _refused(
 def _behind(model: Model, found: Survey) -> Remainder:
     source = inline_functions(model.proto)
     own = [info for info in source.graph.output if info.name not in found.ends]
-    proto = _cut(source, found.draft, found.ends, [info.name for info in own])
+    proto = extract(source, found.draft, found.ends, [info.name for info in own])
     proto.graph.output.extend(own)
     return Remainder(
         proto=proto,
@@ -160,60 +160,6 @@ def _behind(model: Model, found: Survey) -> Remainder:
         results=tuple(info.name for info in source.graph.output),
         causes=found.causes,
     )
-
-
-def _cut(
-    source: onnx.ModelProto, draft: Draft, ends: Sequence[str], outputs: Sequence[str]
-) -> onnx.ModelProto:
-    """The operators between `ends` and `outputs`, without declared outputs."""
-    graph = source.graph
-    makers = {out: node for node in graph.node for out in node.output if out}
-    weights = {tensor.name: tensor for tensor in graph.initializer}
-    given = set(ends) | {info.name for info in graph.input if info.name not in weights}
-    proto = onnx.ModelProto(ir_version=source.ir_version, producer_name="splitter")
-    proto.opset_import.extend(source.opset_import)
-    proto.graph.name = graph.name or "graph"
-    seen: set[str] = set()
-    kept: set[str] = set()
-    stack = list(outputs)
-    while stack:
-        name = stack.pop()
-        if not name or name in seen:
-            continue
-        seen.add(name)
-        if name in given:
-            continue
-        if name in weights:
-            proto.graph.initializer.append(weights[name])
-        elif (constant := _constant(draft, makers[name], name)) is not None:
-            proto.graph.initializer.append(constant)
-        else:
-            kept.add(name)
-            stack.extend(_reads(makers[name]))
-    proto.graph.node.extend(node for node in graph.node if kept.intersection(node.output))
-    for name in [*ends, *draft.inputs]:
-        if name in seen and name in given:
-            proto.graph.input.append(
-                onnx.helper.make_value_info(name, type_proto(draft.types[name]))
-            )
-    return proto
-
-
-def _constant(draft: Draft, node: onnx.NodeProto, name: str) -> onnx.TensorProto | None:
-    """The value as a tensor, where it is known once shapes are."""
-    data = draft.constants.get(name)
-    if data is None and node.op_type == "Shape" and not node.attribute:
-        shape = draft.shape(node.input[0])
-        data = None if shape is None else np.asarray(shape, np.int64)
-    return None if data is None else tensor_proto(data, name)
-
-
-def _reads(node: onnx.NodeProto) -> list[str]:
-    reads = list(node.input)
-    for attribute in node.attribute:
-        for inner in (attribute.g, *attribute.graphs):
-            reads.extend(captured(inner))
-    return reads
 
 
 def _port(info: onnx.ValueInfoProto) -> Port:

@@ -7,6 +7,7 @@ from splitter.glue.bundle import check_out, write_bundle
 from splitter.glue.describe import Artifacts, build_manifest
 from splitter.glue.manifest import Manifest, check_files, from_json, read_manifest
 from splitter.glue.next_steps import next_steps
+from splitter.glue.vendor import vendor_notes, vendor_parts
 from splitter.rulefile import Target
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "next_steps",
     "read_manifest",
     "run_script",
+    "vendor_notes",
+    "vendor_parts",
     "write_bundle",
 ]
 

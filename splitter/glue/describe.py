@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,8 +40,10 @@ from splitter.glue.entries import (
     TargetEntry,
     ToolEntry,
     Unsupported,
+    VendorEntry,
 )
 from splitter.glue.manifest import ONNX_LAYOUT, RANDOM_WARNING, STORED_LAYOUT, Manifest
+from splitter.glue.vendor import VendorPart
 from splitter.graph import Value
 from splitter.model import Model
 from splitter.options import Options
@@ -61,19 +63,20 @@ def part_file(index: int, device: Device) -> str:
     return f"parts/{index}-{device}.tflite"
 
 
-def onnx_file(index: int) -> str:
-    return f"parts/{index}-cpu.onnx"
+def onnx_file(index: int, device: Device = "cpu") -> str:
+    return f"parts/{index}-{device}.onnx"
 
 
 @dataclass(frozen=True)
 class Artifacts:
-    """The files as bytes: each TFLite part in order, the whole, the float one if kept, and the ONNX
-    part if there is one."""
+    """The files as bytes: each TFLite part in order, the whole, the float one if kept, the ONNX
+    part if there is one, and the parts for a vendor's compiler that reads ONNX."""
 
     parts: tuple[bytes, ...]
     unsplit: bytes
     float_file: bytes | None = None
     remainder: bytes | None = None
+    vendor: Mapping[int, VendorPart] = field(default_factory=dict)
 
     def files(self, devices: Sequence[Device]) -> dict[str, bytes]:
         """By their path in the bundle."""
@@ -86,6 +89,9 @@ class Artifacts:
             files[FLOAT_FILE] = self.float_file
         if self.remainder is not None:
             files[onnx_file(len(self.parts))] = self.remainder
+        for index, part in self.vendor.items():
+            if not part.without:
+                files[onnx_file(index, "npu")] = part.data
         return files
 
 
@@ -118,7 +124,9 @@ def build_manifest(
     entries = []
     for index, part in enumerate(parts):
         file = part_file(index, part.device)
-        entries.append(_part(part, file, digests[file], whole, makers, words))
+        entry = _part(part, file, digests[file], whole, makers, words)
+        vendor = _vendor(artifacts.vendor.get(index), onnx_file(index, "npu"), digests)
+        entries.append(entry.model_copy(update={"vendor": vendor}))
         makers.update(dict.fromkeys(part.graph.outputs, index))
     return Manifest(
         tool=ToolEntry(name=TOOL, version=tool_version(), packages=dict(package_versions())),
@@ -217,6 +225,12 @@ def _part(
             PartOutput(**_carrier(tensors[name], layouts)) for name in part.graph.outputs
         ),
     )
+
+
+def _vendor(part: VendorPart | None, file: str, digests: Mapping[str, str]) -> VendorEntry | None:
+    if part is None or part.without:
+        return None
+    return VendorEntry(file=file, sha256=digests[file], inputs=part.inputs, outputs=part.outputs)
 
 
 def _onnx_part(remainder: Remainder, file: str, digests: Mapping[str, str]) -> OnnxPart:

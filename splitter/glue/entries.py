@@ -122,6 +122,15 @@ class PartOutput(Carrier):
     pass
 
 
+class VendorEntry(Entry):
+    """The same part as a float ONNX file, for a compiler that reads ONNX and quantizes itself."""
+
+    file: File
+    sha256: Sha256
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
 class PartEntry(Entry):
     """One .tflite file. operators: their number before any vendor's converter."""
 
@@ -131,6 +140,7 @@ class PartEntry(Entry):
     operators: NonNegativeInt
     inputs: tuple[PartInput, ...]
     outputs: tuple[PartOutput, ...]
+    vendor: VendorEntry | None = None
 
 
 class ModelInput(Carrier):

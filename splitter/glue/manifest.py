@@ -79,6 +79,9 @@ class Manifest(Entry):
     def files(self) -> tuple[FileEntry, ...]:
         """Every model file of the bundle."""
         parts = [FileEntry(file=part.file, sha256=part.sha256) for part in self.parts]
+        for part in self.parts:
+            if part.vendor:
+                parts.append(FileEntry(file=part.vendor.file, sha256=part.vendor.sha256))
         if self.remainder:
             parts.append(FileEntry(file=self.remainder.file, sha256=self.remainder.sha256))
         return (*parts, self.unsplit, *([self.float_file] if self.float_file else []))

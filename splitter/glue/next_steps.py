@@ -76,7 +76,8 @@ def _template() -> jinja2.Template:
 
 def _part(entry: PartEntry, target: Target) -> dict[str, Any]:
     converted = f"{CONVERTED}/{PurePosixPath(entry.file).stem}_converted.tflite"
-    command = target.tool.command.replace("{input}", entry.file)
+    source = entry.vendor.file if entry.vendor else entry.file
+    command = target.tool.command.replace("{input}", source)
     command = command.replace("{output}", converted).replace("{output_dir}", CONVERTED)
     return {
         **dict(entry),
