@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from splitter import arguments as args
+from splitter.diagnostics import SplitterError
 
 rules = typer.Typer(help="Look at rule files, check them, learn them from a compiler.")
 
@@ -68,13 +69,33 @@ def rules_show(
 @rules.command("check")
 def rules_check(
     files: Annotated[list[str], typer.Argument(metavar="TARGET|FILE.toml ...")],
+    as_json: args.Json = False,
 ) -> int:
     """Whether rule files are right; every mistake is listed, with the valid names."""
     from splitter.targets import load_target
 
+    right: list[dict[str, Any]] = []
+    wrong: list[SplitterError] = []
     for file in files:
-        target = load_target(file)
-        print(f"{file}: {len(target.operators)} operators, revision {target.revision}")
+        try:
+            target = load_target(file)
+        except SplitterError as error:
+            wrong.append(error)
+            continue
+        found = {"file": file, "operators": len(target.operators), "revision": target.revision}
+        right.append(found)
+        if not as_json:
+            print("{file}: {operators} operators, revision {revision}".format(**found))
+    if len(wrong) == 1:
+        raise wrong[0]
+    if wrong:
+        raise SplitterError(
+            f"{len(wrong)} of {len(files)} rule files are wrong\n"
+            + "\n".join(f"{error.where}: {error.what}" for error in wrong),
+            hint=wrong[-1].hint,
+        )
+    if as_json:
+        print(json.dumps({"files": right}, indent=1))
     return 0
 
 

@@ -117,7 +117,9 @@ def _structure(error: ValidationError) -> Iterator[str]:
             *above, key = item["loc"]
             yield f"{place}: unknown key; {nearest(str(key), _keys(above))}"
         else:
-            yield f"{place}: {item['msg'].lower()}"
+            given = item["input"]
+            plain = isinstance(given, str | int | float) and item["type"] != "missing"
+            yield f"{place}: {item['msg'].lower()}" + (f", not {given!r}" if plain else "")
 
 
 def _keys(location: list[Any]) -> list[str]:

@@ -150,6 +150,37 @@ def test_rules_check_tells_every_mistake_of_a_file(tmp_path: Path) -> None:
     assert splitter("rules", "check", "imx95", "cpu").returncode == 0
 
 
+def test_rules_check_goes_through_all_files_whatever_is_wrong_with_one(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("a = [")
+    checked = splitter("rules", "check", "imx96", tmp_path / "bad.toml", "cpu")
+    assert checked.returncode == 2
+    assert "2 of 3 rule files are wrong" in checked.stderr
+    assert "unknown target 'imx96'" in checked.stderr
+    assert "not a TOML file" in checked.stderr
+    assert checked.stdout.startswith("cpu: ")
+    as_data = json.loads(splitter("rules", "check", "cpu", "imx95", "--json").stdout)
+    assert [one["file"] for one in as_data["files"]] == ["cpu", "imx95"]
+
+
+def test_a_rule_file_of_ones_own_is_taken_by_every_command(tmp_path: Path) -> None:
+    text = (ROOT / "rules" / "imx95.toml").read_text()
+    own = tmp_path / "mine.toml"
+    own.write_text(text.replace('name = "imx95"', 'name = "mine"'))
+    model = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(CONV), model)
+    for words in (
+        ("rules", "show", f"{own}@3.0.1", "SOFTMAX"),
+        ("explain", model, "--target", f"{own}@3.0.1"),
+    ):
+        done = splitter(*words)
+        assert done.returncode == 0, done.stderr
+    made = splitter(
+        model, "--target", own, "--calibration", "random", "--verify-samples", "1", cwd=tmp_path
+    )
+    assert (tmp_path / "model-mine" / "manifest.json").is_file(), made.stderr
+    assert splitter("inspect", tmp_path / "model-mine", "--target", own).returncode == 0
+
+
 def test_inspect_of_a_bundle_looks_at_every_part_and_the_whole(done: Path) -> None:
     shown = splitter("inspect", "out", "--target", "imx95", cwd=done)
     assert shown.returncode == 0, shown.stdout

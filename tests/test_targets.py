@@ -92,7 +92,7 @@ def test_all_mistakes_come_in_one_error_with_the_nearest_names(tmp_path: Path) -
         "maximum: unknown key; did you mean max",
         "sinse: unknown key; did you mean since",
         "no lowering 'logistics'; did you mean logistic",
-        "operators.SPACE_TO_DEPTH.support",
+        "operators.SPACE_TO_DEPTH.support: input should be 'yes', 'no' or 'unknown', not 'maybe'",
         "no source 'N9'",
         "'3.2.9' is not among tool.versions",
         "classes: sort is missing",
