@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -11,6 +13,8 @@ import pytest
 from splitter.diagnostics import SplitterError
 from splitter.explain import Explained, explanation
 from splitter.options import Options
+
+Save = Callable[[str], Path]
 
 TINY = Path(__file__).parents[2] / "models" / "rf_detr_tiny.onnx"
 
@@ -60,7 +64,7 @@ g (float[1,64,64] x) => (float[1,64,64] y) { h = HardSwish(x) y = Gelu(h) }
 
 
 @pytest.fixture
-def saved(tmp_path: Path):
+def saved(tmp_path: Path) -> Save:
     def save(text: str) -> Path:
         model = onnx.parser.parse_model(text)
         given = {one.name for one in model.graph.initializer}
@@ -75,9 +79,10 @@ def saved(tmp_path: Path):
     return save
 
 
-def explained(model: Path, target: str, *, node: str = "", **more: object) -> Explained:
-    assumed = tuple(more.pop("assumed", ()))  # type: ignore[call-overload]
-    return explanation(Options(model, target, Path(), **more), node=node, assumed=assumed)  # type: ignore[arg-type]
+def explained(
+    model: Path, target: str, *, node: str = "", assumed: Sequence[str] = (), **more: Any
+) -> Explained:
+    return explanation(Options(model, target, Path(), **more), node=node, assumed=assumed)
 
 
 @pytest.fixture(scope="module")
@@ -115,20 +120,20 @@ def test_the_text_names_its_sources_once_and_uses_each(tiny: Explained) -> None:
     assert len(listed) == len(set(listed))
 
 
-def test_what_waits_for_the_refused_says_for_what(saved) -> None:
+def test_what_waits_for_the_refused_says_for_what(saved: Save) -> None:
     found = explained(saved(ISLAND), "imx95", cpu=("MatMul_c",))
     waiting = {told.kind.op: told for told in found.told if told.kind.fits}
     assert [way.kind for way in waiting["FullyConnected"].ways] == ["segments"]
     assert waiting["FullyConnected"].kind.after == ("Cos",)
 
 
-def test_units_that_fit_and_wait_for_nothing_are_there_by_the_plan(saved) -> None:
+def test_units_that_fit_and_wait_for_nothing_are_there_by_the_plan(saved: Save) -> None:
     found = explained(saved(LARGE), "ethos-u85", cpu=("Softmax_y",))
     (told,) = found.told
     assert (told.kind.fits, [way.kind for way in told.ways]) == (True, ["plan"])
 
 
-def test_the_nearest_version_of_the_tool_that_takes_the_unit_is_offered(saved) -> None:
+def test_the_nearest_version_of_the_tool_that_takes_the_unit_is_offered(saved: Save) -> None:
     path = saved(EXPONENTIAL)
     (told,) = explained(path, "imx95@3.0.1").told
     (way,) = [way for way in told.ways if way.kind == "version"]
@@ -137,7 +142,7 @@ def test_the_nearest_version_of_the_tool_that_takes_the_unit_is_offered(saved) -
     assert not explained(path, "imx95@3.1.1").told[0].kind.fits
 
 
-def test_less_trust_is_offered_where_it_suffices(saved) -> None:
+def test_less_trust_is_offered_where_it_suffices(saved: Save) -> None:
     path = saved(PAIRED)
     strict = explained(path, "imx95", node="Gelu", trust="vendor")
     (told,) = strict.told
@@ -147,14 +152,14 @@ def test_less_trust_is_offered_where_it_suffices(saved) -> None:
     assert looser.kind.fits
 
 
-def test_a_size_over_its_limit_says_how_much_smaller_the_input_must_be(saved) -> None:
+def test_a_size_over_its_limit_says_how_much_smaller_the_input_must_be(saved: Save) -> None:
     found = explained(saved(TURNED), "rk3588", node="y")
     (way,) = [way for told in found.told for way in told.ways]
     assert way.kind == "resolution"
     assert "Transpose.hw 9216 to 4095 (0.44 of it)" in way.text
 
 
-def test_an_assumed_operator_is_planned_on_the_npu_and_what_it_gains_is_told(saved) -> None:
+def test_an_assumed_operator_is_planned_on_the_npu_and_what_it_gains_is_told(saved: Save) -> None:
     path = saved(ISLAND)
     found = explained(path, "imx95", assumed=("cos",))
     assert found.assumed == ("COS",)
@@ -170,7 +175,7 @@ def test_an_assumption_may_name_an_operator_of_the_model() -> None:
     assert all(told.kind.fits for told in found.told)
 
 
-def test_an_assumed_operator_is_written_as_itself_where_a_rewrite_fits_too(saved) -> None:
+def test_an_assumed_operator_is_written_as_itself_where_a_rewrite_fits_too(saved: Save) -> None:
     there = ("Gelu_y", "HardSwish_h")
     plain = explained(saved(PAIRED), "imx95", npu=there)
     found = explained(saved(PAIRED), "imx95", npu=there, assumed=("GELU",))
@@ -178,7 +183,7 @@ def test_an_assumed_operator_is_written_as_itself_where_a_rewrite_fits_too(saved
     assert found.plan.lowerings["Gelu_y"] == "gelu"
 
 
-def test_the_rules_about_onnx_are_told_by_onnx_operators(saved) -> None:
+def test_the_rules_about_onnx_are_told_by_onnx_operators(saved: Save) -> None:
     found = explained(saved(ISLAND), "rk3588", node="b")
     (told,) = found.told
     assert list(told.kind.attempts()) == ["Cos"]
@@ -194,7 +199,7 @@ def test_a_node_on_the_npu_says_by_which_rules() -> None:
     assert "ON THE NPU" in found.to_text()
 
 
-def test_a_name_that_means_nothing_is_an_error_with_the_nearest(saved) -> None:
+def test_a_name_that_means_nothing_is_an_error_with_the_nearest(saved: Save) -> None:
     with pytest.raises(SplitterError) as caught:
         explained(TINY, "imx95", node="/transformer/decoder/Coz")
     assert "/transformer/decoder/Cos" in caught.value.hint
@@ -202,7 +207,7 @@ def test_a_name_that_means_nothing_is_an_error_with_the_nearest(saved) -> None:
         explained(saved(ISLAND), "imx95", node="size")
 
 
-def test_an_assumption_of_no_operator_or_without_figures_is_refused(saved) -> None:
+def test_an_assumption_of_no_operator_or_without_figures_is_refused(saved: Save) -> None:
     path = saved(ISLAND)
     with pytest.raises(SplitterError, match="topk_v3") as caught:
         explained(path, "imx95", assumed=("topk_v3",))
@@ -211,13 +216,13 @@ def test_an_assumption_of_no_operator_or_without_figures_is_refused(saved) -> No
         explained(path, "aries2", assumed=("Conv",))
 
 
-def test_a_target_without_npu_has_nothing_to_explain(saved) -> None:
+def test_a_target_without_npu_has_nothing_to_explain(saved: Save) -> None:
     found = explained(saved(ISLAND), "cpu")
     assert found.told == ()
     assert "there is no NPU" in found.to_text()
 
 
-def test_as_data_every_unit_has_its_own_reasons_and_the_plans_their_times(saved) -> None:
+def test_as_data_every_unit_has_its_own_reasons_and_the_plans_their_times(saved: Save) -> None:
     data = explained(saved(ISLAND), "imx95").to_json()
     assert data["plan"]["total_ms"] > 0
     refused = [kind for kind in data["kinds"] if not kind["fits"]]
@@ -227,7 +232,7 @@ def test_as_data_every_unit_has_its_own_reasons_and_the_plans_their_times(saved)
     assert refused[0]["loss_ms_if_all_else_were_taken"] == refused[0]["gain_ms_if_taken_alone"]
 
 
-def test_what_no_tflite_operator_can_do_is_named_with_the_part_that_does_it(saved) -> None:
+def test_what_no_tflite_operator_can_do_is_named_with_the_part_that_does_it(saved: Save) -> None:
     path = saved(COUNTED)
     with pytest.raises(SplitterError, match="NonZero") as caught:
         explained(path, "imx95")
