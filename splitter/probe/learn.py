@@ -128,7 +128,7 @@ def _ours(target: Target, question: Question) -> bool:
 def _rule(
     target: Target, asker: Asker, code: str, borders: dict[int, Search], notes: _Notes
 ) -> OperatorRule | None:
-    """The learned rule; None for an operator that neither the file nor the compiler takes."""
+    """The learned rule; None for an operator that is neither in the file nor could be tried."""
     rule = target.operators.get(code)
     answer = asker.answers.get(Question(code))
     says: str = "not listed" if rule is None else rule.support
@@ -158,7 +158,7 @@ def _rule(
         return _probed(rule, "yes", limits)
     if says == "unknown":
         notes.differences.append(Difference(code, says, "refused", "no", answer.why))
-    return None if rule is None else _probed(rule, "no", [])
+    return _probed(rule, "no", [])
 
 
 def _probed(rule: OperatorRule | None, support: str, limits: Sequence[Limit]) -> OperatorRule:

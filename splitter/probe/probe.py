@@ -118,13 +118,8 @@ def _described(learned: Target, target: Target, compiler: Compiler, version: str
     words = " ".join(compiler.command)
     told = f"{compiler.name} {version}, asked by split rules probe: {words}"
     tool = target.tool.model_copy(update={"versions": (version,), "assumed": version})
-    unlisted = {"source": SOURCE, "confidence": "probed"}
-    every = learned.every.model_copy(
-        update={
-            "unlisted": learned.every.unlisted.model_copy(update=unlisted),
-            "limits": _settled_limits(learned, learned.every.limits),
-        }
-    )
+    limits = _settled_limits(learned, learned.every.limits)
+    every = learned.every.model_copy(update={"limits": limits})
     operators = {code: _settled(learned, rule) for code, rule in learned.operators.items()}
     sources = {**target.sources, SOURCE: told}
     return learned.model_copy(
