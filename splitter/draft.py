@@ -6,6 +6,7 @@ copies a weight. Everything outside these two stages reads frozen types only.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -133,6 +134,10 @@ class Draft:
             return str(self.constants[value].dtype.name)
         known = self.types.get(value)
         return known.dtype if known else ""
+
+    def is_text(self, value: str) -> bool:
+        """Whether the value holds strings."""
+        return self.dtype(value) in ("object", "str") or self.dtype(value).startswith("str")
 
     # Rewriting
 
@@ -271,6 +276,15 @@ class Draft:
             del self.constants[name]
         live = {*self.inputs, *self.outputs, *self.constants, *self.producer}
         self.types = {name: known for name, known in self.types.items() if name in live}
+
+    def snapshot(self) -> Draft:
+        """A copy that shares constants and attributes, which no pass changes in place."""
+        shared = [*self.constants.values(), *(v for n in self._nodes for v in n.attrs.values())]
+        return copy.deepcopy(self, {id(value): value for value in shared})
+
+    def restore(self, former: Draft) -> None:
+        """Be what a snapshot was; nodes are other objects than before."""
+        vars(self).update(vars(former))
 
     def _use(self, value: str, node: Node) -> None:
         if value:

@@ -157,3 +157,45 @@ def test_a_refusal_names_operators_of_every_kind_and_where_to_end_before_them() 
     assert "NonZero NonZero_places: the shape" in caught.value.what
     assert "Det Det_det: no lowering" in caught.value.what
     assert "--outputs c ends" in caught.value.hint and "--cpu-runtime" in caught.value.hint
+
+
+TAILS = {
+    "an If whose branches differ": """g (float[1,2,4,4] x, bool c) => (float[a,b,d,e] y)
+        <float[2,2,3,3] w> {
+      f = Conv<pads = [1,1,1,1]>(x, w)
+      y = If(c)<then_branch = p () => (float[1,2,4,4] u) { u = Relu(f) },
+                else_branch = q () => (float[1,1,4,4] v) {
+                  one = Constant<value = int64[1] {1}>()
+                  v = ReduceMax(f, one)
+                }>
+    }""",
+    "a loop of too many turns": """g (float[1,2,4,4] x, bool c) => (float[1,2,4,4] y)
+        <float[2,2,3,3] w> {
+      f = Conv<pads = [1,1,1,1]>(x, w)
+      n = Constant<value = int64 {3000}>()
+      y = Loop(n, , f)<body = b (int64 i, bool g, float[1,2,4,4] s)
+          => (bool d, float[1,2,4,4] t) { d = Identity(g) t = Sin(s) }>
+    }""",
+    "strings": """g (float[1,2,4,4] x, bool c) => (string[1,2,4,4] y) <float[2,2,3,3] w> {
+      f = Conv<pads = [1,1,1,1]>(x, w)
+      r = Round(f)
+      y = Cast<to = 8>(r)
+    }""",
+}
+REASONS = {
+    "an If whose branches differ": "its branches differ: y is (1, 2, 4, 4) in one and (1, 1, 4, 4)",
+    "a loop of too many turns": "it takes 3000 turns",
+    "strings": "strings have no TFLite form",
+}
+
+
+@pytest.mark.parametrize("name", TAILS)
+def test_what_else_has_no_tflite_form_is_behind_with_its_reason(name: str) -> None:
+    model = as_model(model_of(TAILS[name], opset=18))
+    _, remainder = cut(model)
+    assert remainder.causes[0].why.startswith(REASONS[name])
+    sample = {"x": np.resize(image(), (1, 2, 4, 4)), "c": np.asarray(False)}
+    whole, pieces = run_both(model, sample)
+    np.testing.assert_array_equal(pieces["y"], whole["y"])
+    with pytest.raises(Unsupported, match="no TFLite form"):
+        normalize(model)

@@ -51,6 +51,12 @@ def bind_shapes(
             "shapes must be static: " + "; ".join(problems),
             hint=" ".join(dict.fromkeys(hints)),
         )
+    texts = [name for name in draft.inputs if draft.is_text(name)]
+    if texts:
+        raise SplitterError(
+            f"inputs of strings: {', '.join(texts)}",
+            hint="end the text's own steps before the model, which then starts with numbers",
+        )
     for name in draft.inputs:
         known = draft.types.get(name)
         if known is None:

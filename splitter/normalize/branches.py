@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from splitter.diagnostics import SplitterError
 from splitter.draft import Draft, Node, Type
 from splitter.normalize.fold import fold_constants
 from splitter.normalize.inline import inline
 
 BOTH = ("then_branch", "else_branch")
+DIFFER = "differ"
+"""The mark of an If that stays."""
 
 
 def select_branches(draft: Draft) -> None:
     """Replace every If whose condition is computed from inputs, outermost first.
 
-    Errors: SplitterError for branches of different, or unknown, shapes or types.
+    One with branches of different shapes or types stays, and has the reason as its mark `DIFFER`.
     """
     while (node := _next(draft)) is not None:
+        former, name = draft.snapshot(), node.name
         values = [inline(draft, node.attrs[key], f"{node.name}/{key[:4]}/") for key in BOTH]
         condition = _scalar(draft, node)
         draft.remove(node)
@@ -34,13 +36,17 @@ def select_branches(draft: Draft) -> None:
                                      sources=node.sources))  # fmt: skip
                 draft.add(selected[-1])
         fold_constants(draft)
-        _refuse_different(draft, node, selected)
+        different = _different(draft, selected)
+        if different:
+            draft.restore(former)
+            kept = next(n for n in draft.nodes if n.name == name)
+            kept.marks[DIFFER] = different
 
 
 def _next(draft: Draft) -> Node | None:
     """The first If in order; those behind it may still be decided by shapes it gives."""
-    return next((n for n in draft.nodes if n.op == "If" and draft.shape(n.inputs[0]) is not None),
-                None)  # fmt: skip
+    return next((n for n in draft.nodes if n.op == "If" and DIFFER not in n.marks
+                 and draft.shape(n.inputs[0]) is not None), None)  # fmt: skip
 
 
 def _scalar(draft: Draft, node: Node) -> str:
@@ -53,7 +59,8 @@ def _scalar(draft: Draft, node: Node) -> str:
                       sources=node.sources)  # fmt: skip
 
 
-def _refuse_different(draft: Draft, node: Node, selected: list[Node]) -> None:
+def _different(draft: Draft, selected: list[Node]) -> str:
+    """How the branches differ, "" where they do not."""
     lines = []
     for where in selected:
         if not draft.alive(where):
@@ -64,9 +71,4 @@ def _refuse_different(draft: Draft, node: Node, selected: list[Node]) -> None:
             continue  # named by require_static, with the node that makes it so
         if shapes[0] != shapes[1] or draft.dtype(a) != draft.dtype(b):
             lines.append(f"{out} is {shapes[0]} in one and {shapes[1]} in the other")
-    if lines:
-        raise SplitterError(
-            "the branches of an If that is decided at run time differ: " + "; ".join(lines),
-            where=node.name,
-            hint="export the model with the branch that you need, or bind other shapes",
-        )
+    return f"its branches differ: {', '.join(lines)}" if lines else ""

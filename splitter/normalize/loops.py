@@ -41,6 +41,8 @@ def open_loop(draft: Draft, node: Node) -> bool:
     if (node.input(0) and most is None) or going is None:
         return False
     progress = node.attrs.get(PROGRESS)
+    if progress is None and most is not None and most > MOST and _never_ends(node.attrs["body"]):
+        return False
     if progress is None:
         body = _without_constants(draft, node.attrs["body"], node.name)
         progress = _Progress(body, 0, ((),) * (len(body.output) - len(node.inputs) + 1))
@@ -86,11 +88,23 @@ def open_scan(draft: Draft, node: Node) -> bool:
     return True
 
 
+def _never_ends(body: onnx.GraphProto) -> bool:
+    """Whether the body hands on the condition that it was given."""
+    makers = {out: node for node in body.node for out in node.output}
+    name = body.output[0].name
+    while (maker := makers.get(name)) is not None and maker.op_type == "Identity":
+        name = maker.input[0]
+    return bool(name == body.input[1].name)
+
+
 def endless(draft: Draft, node: Node) -> str:
     """Why a Loop or Scan that is left was not opened, in words; "" for any other operator."""
     if node.op not in ("Loop", "Scan") or node.domain:
         return ""
     deciding = [v for v in node.inputs[:2] if v and v not in draft.constants]
+    most = draft.scalar(node.inputs[0]) if node.input(0) else None
+    if node.op == "Loop" and not deciding and most is not None and most > MOST:
+        return f"it takes {int(most)} turns; more than {MOST} are not written out"
     if node.op == "Scan" or not deciding:
         return "its length is not known, or 0"
     inputs = dict.fromkeys(name for v in deciding for name in _inputs_behind(draft, v))

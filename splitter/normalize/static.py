@@ -12,6 +12,7 @@ import onnx
 
 from splitter.diagnostics import Cause, SplitterError, Unsupported
 from splitter.draft import Draft, Node
+from splitter.normalize.branches import DIFFER
 from splitter.normalize.frontier import frontier
 from splitter.normalize.loops import endless
 
@@ -28,12 +29,17 @@ def obstacles(draft: Draft) -> list[Obstacle]:
     """First causes only, in the order of the graph."""
     found = []
     for node in draft.nodes:
-        why = endless(draft, node)
+        why = endless(draft, node) or node.marks.get(DIFFER, "") or _strings(draft, node)
         reads = (n for n in (*node.inputs, *node.captured) if n and n not in draft.constants)
         writes = [n for n in node.outputs if n and not is_static(draft, n)]
         if why or (writes and all(is_static(draft, n) for n in reads)):
             found.append(Obstacle(node, why or _reason(node)))
     return found
+
+
+def _strings(draft: Draft, node: Node) -> str:
+    names = (*node.inputs, *node.outputs, *node.captured)
+    return "strings have no TFLite form" if any(map(draft.is_text, filter(None, names))) else ""
 
 
 def _reason(node: Node) -> str:
@@ -77,4 +83,4 @@ def _empty(draft: Draft, name: str) -> bool:
 def is_static(draft: Draft, name: str) -> bool:
     """Whether type and shape of a value are known."""
     known = draft.types.get(name)
-    return known is not None and known.static and bool(known.dtype)
+    return known is not None and known.static and bool(known.dtype) and not draft.is_text(name)
