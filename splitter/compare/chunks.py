@@ -51,11 +51,19 @@ def ranks(plans: Sequence[Plan]) -> Mapping[str, int]:
 
 
 def chunks(graph: LiteGraph, plan: Plan, rank: Mapping[str, int]) -> tuple[Chunk, ...]:
-    """The graph in chunks, in the order of the plan."""
+    """The graph in chunks, in the order of the plan.
+
+    An operator that units share is of the first one that runs, and ranks no lower than what it
+    reads.
+    """
     place = {unit: index for index, s in enumerate(plan.segments) for unit in s.units}
     groups: dict[tuple[int, int], list[int]] = {}
+    made: dict[str, tuple[int, int]] = {}
     for index, op in enumerate(graph.operators):
-        groups.setdefault((place[op.unit], rank[op.unit]), []).append(index)
+        key = place[op.unit], rank[op.unit]
+        key = max((key, *(made[name] for name in op.inputs if name in made)))
+        made.update(dict.fromkeys(op.outputs, key))
+        groups.setdefault(key, []).append(index)
     order = sorted(groups)
     pieces = cut(graph, [groups[key] for key in order])
     return tuple(

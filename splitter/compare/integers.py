@@ -3,7 +3,8 @@
 Decides what is shared: every way of writing a unit that any plan uses is calibrated in one float
 graph, side by side, so each plan finds the ranges of its own lowerings there. Plans whose integer
 graphs are the same are one model. A unit that reads another one sees what the first plan's
-lowering of it gives; lowerings of a unit differ by their stated error at most.
+lowering of it gives; lowerings of a unit differ by their stated error at most. A plan that writes a
+value which is not there is calibrated by itself.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from splitter.quantize.demands import demands_of
 from splitter.quantize.pieces import Join, part_outputs
 from splitter.rulefile import Target
 from splitter.support import lowering_of
-from splitter.tflite.types import LiteGraph, Operator
+from splitter.tflite.types import LiteGraph, Operator, Tensor
 from splitter.width import units_on
 
 Key = tuple[str, str]
@@ -119,7 +120,13 @@ class Workshop:
                 if entry is not None:
                     found[name] = entry
         found |= {name: self._ranges[name] for name in lite.inputs if name in self._ranges}
+        if any(_needs_range(tensor) and name not in found for name, tensor in lite.tensors.items()):
+            return lite, calibrate(lite, self._samples, threads=1)
         return lite, found
+
+
+def _needs_range(tensor: Tensor) -> bool:
+    return tensor.dtype == "float32" and tensor.data is None and tensor.elements > 0
 
 
 def side_by_side(

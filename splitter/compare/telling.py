@@ -22,6 +22,10 @@ USUAL = {
 }
 KINDS = 4
 """Kinds of operators that a sentence names."""
+LEAST = 0.001
+"""Milliseconds that are told as a difference."""
+NAME = 48
+"""Letters of a unit's name."""
 
 
 def reading(study: Study) -> Iterator[str]:
@@ -49,10 +53,8 @@ def apart(study: Study) -> Iterator[str]:
         return
     first, second = study.rows[:2]
     gain = second.total_ms - first.total_ms
-    yield (
-        f"The first, {named(first, study)}, is {words.milliseconds(gain)} quicker than the second, "
-        f"{named(second, study)}:"
-    )
+    much = f"{words.milliseconds(gain)} quicker than" if gain >= LEAST else "as quick as"
+    yield f"The first, {named(first, study)}, is {much} the second, {named(second, study)}:"
     if first.target == second.target:
         yield from _moved(first, second, study.sheets[first.target])
     yield f"  {_costs(first, second)}"
@@ -78,8 +80,8 @@ def _moved(first: Row, second: Row, sheet: Sheet) -> Iterator[str]:
         here, there = (npu, cpu) if device == "npu" else (cpu, npu)
         yield (
             f"  {words.counted(len(moved), 'unit')} on the {device.upper()} instead of the "
-            f"{other.upper()} ({_kinds(moved, sheet)}): {words.milliseconds(here)} there instead "
-            f"of {words.milliseconds(there)}"
+            f"{other.upper()} ({_kinds(moved, sheet)}; {_span(moved)}): "
+            f"{words.milliseconds(here)} there instead of {words.milliseconds(there)}"
         )
     if places[0] == places[1]:
         yield "  every unit is on the same device; the order of the segments differs"
@@ -90,6 +92,12 @@ def _kinds(units: Sequence[str], sheet: Sheet) -> str:
     shown = ", ".join(f"{op} x {count}" for op, count in counts.most_common(KINDS))
     rest = len(counts) - KINDS
     return shown + (f" and {words.counted(rest, 'kind')} more" if rest > 0 else "")
+
+
+def _span(units: Sequence[str]) -> str:
+    """The first and the last, in the order in which they run."""
+    first, last = (words.shortened(name, NAME) for name in (units[0], units[-1]))
+    return first if len(units) == 1 else f"{first} to {last}"
 
 
 def _costs(first: Row, second: Row) -> str:

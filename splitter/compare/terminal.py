@@ -101,7 +101,7 @@ def values(row: Row, study: Study) -> tuple[str, ...]:
         f"{cost.transfer_ms:.2f}",
         f"{cost.cpu_ms:.2f}",
         f"{row.total_ms:.2f}",
-        f"{row.frames:.3g}",
+        f"{row.frames:,.0f}" if row.frames >= 100 else f"{row.frames:.3g}",
     )
     if row.measured is None:
         return estimated

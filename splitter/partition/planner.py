@@ -19,7 +19,7 @@ from splitter.partition.mincut import Passage, Problem
 from splitter.partition.passing import passage_ms
 from splitter.partition.proof import proven
 from splitter.partition.segments import Placement, Shape, best_placements
-from splitter.partition.stages import Levels, crossing, on_npu, staged_ms
+from splitter.partition.stages import Levels, crossing, on_npu, unit_ms
 from splitter.plan import Cost, Device, Plan, Segment, Support
 from splitter.rulefile import Target
 
@@ -124,13 +124,12 @@ class Planner:
         invoke = invoke_ms(self.target)
         calls = sum(segment.device == "npu" for segment in segments)
         passed = sum(tensor.ms for tensor in crossing(self.problem, levels))
-        npu = sum(
-            self.problem.inside[unit] or 0.0 for unit, level in enumerate(levels) if on_npu(level)
-        )
-        whole = staged_ms(self.problem, levels, invoke)
+        spent = {True: 0.0, False: 0.0}
+        for unit, level in enumerate(levels):
+            spent[on_npu(level)] += unit_ms(self.problem, unit, level)
         cost = Cost(
-            npu_ms=npu,
-            cpu_ms=whole - npu - passed - invoke * calls,
+            npu_ms=spent[True],
+            cpu_ms=spent[False],
             transfer_ms=passed,
             invoke_ms=invoke * calls,
         )
