@@ -1,5 +1,6 @@
 """Writes docs/operators.md, what the ONNX node tests say of every operator and opset,
-docs/support, the rules of every target, and docs/corpus.md, what became of real graphs.
+docs/support, the rules of every target, and from recorded rows docs/corpus.md, what became of real
+graphs, docs/placements.md, their plans, and docs/vela-agreement.md, Vela's verdicts beside ours.
 
 Run as python docs/generate.py [--check]. With --check nothing is written and the exit status is 1
 when the page is not current.
@@ -16,8 +17,10 @@ import onnx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.agreement.page import page as agreement_page
 from bench.corpus.page import corpus_page
 from bench.corpus.recorded import load_peer, load_rows
+from bench.placements.page import page as placements_page
 from splitter.supportpage import support_index, support_page
 from splitter.targets import load_target, targets
 from tests.node_suite import Outcome, node_tests, run_suite
@@ -26,6 +29,8 @@ PAGE = Path(__file__).with_name("operators.md")
 DYNAMIC = "operators without a static form: "
 CORPUS = Path(__file__).with_name("corpus.md")
 SUPPORT = Path(__file__).with_name("support")
+PLACEMENTS = Path(__file__).with_name("placements.md")
+AGREEMENT = Path(__file__).with_name("vela-agreement.md")
 
 HEAD = """# Operators
 
@@ -110,6 +115,8 @@ def main(arguments: list[str]) -> int:
     pages = {
         PAGE: page(run_suite(node_tests())),
         CORPUS: corpus_page(load_rows(), load_peer()),
+        PLACEMENTS: placements_page(),
+        AGREEMENT: agreement_page(),
         **support_pages(),
     }
     if "--check" in arguments:

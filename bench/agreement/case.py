@@ -70,7 +70,7 @@ def compare(name: str, ready: Prepared, target: Target, program: str) -> Row:
     try:
         graph = integer_file(ready, target)
     except SplitterError as error:
-        row.status, row.reason = "refused", str(error).splitlines()[0]
+        row.status, row.reason = "refused", " ".join(str(error).split())[:200]
         return row
     row.operators = len(graph.operators)
     refused = {op.outputs: why for op, why in check_lite(graph, target, trust="inferred")}
@@ -113,7 +113,7 @@ def main() -> None:
     try:
         ready = prepared(case)
     except SplitterError as error:
-        said = str(error).splitlines()[0]
+        said = " ".join(str(error).split())[:200]
         rows = [Row(case.name, target, "refused", said) for target in targets]
     else:
         rows = [compare(case.name, ready, load_target(name), program) for name in targets]

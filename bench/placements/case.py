@@ -53,7 +53,7 @@ def planned(name: str, graph: Graph, target: Target) -> Row:
         support = judge(graph, target, trust="proxy")
         candidates = plan(graph, support, target)
     except SplitterError as error:
-        row.status, row.reason = "refused", str(error).splitlines()[0]
+        row.status, row.reason = "refused", " ".join(str(error).split())[:200]
         return row
     chosen = candidates[0]
     everything = next(one for one in candidates if len(one.segments) == 1 and _on_cpu(one))
@@ -98,7 +98,7 @@ def main() -> None:
     try:
         graph = prepared(case).graph
     except SplitterError as error:
-        said = str(error).splitlines()[0]
+        said = " ".join(str(error).split())[:200]
         rows = [Row(case.name, target, "refused", said) for target in targets]
     else:
         rows = [planned(case.name, graph, load_target(name)) for name in targets]
