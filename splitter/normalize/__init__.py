@@ -30,6 +30,7 @@ from splitter.normalize.fold import fold_constants
 from splitter.normalize.functions import inline_functions
 from splitter.normalize.gemm import split_gemm
 from splitter.normalize.group_norm import fuse_group_norm
+from splitter.normalize.level_rows import level_rows
 from splitter.normalize.moments import write_moments
 from splitter.normalize.nan_guards import drop_nan_guards
 from splitter.normalize.noops import remove_noops
@@ -96,6 +97,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(pick_rows, "before push_slices, which knows steps of 1 only"),
     Pass(push_slices, "constants under slices fold"),
     Pass(split_products, "what is still sliced behind a product; before concats are hoisted"),
+    Pass(level_rows, "needs the sums of weights as a product of their own"),
     Pass(fold_constants, "what push_slices made constant, and copies of it"),
     Pass(hoist_concats, "after push_slices, which would take them apart again"),
     Pass(gather_rows, "after shapes are folded: the index is then seen to be a broadcast"),

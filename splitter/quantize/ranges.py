@@ -14,6 +14,7 @@ from queue import SimpleQueue
 import numpy as np
 
 from splitter.quantize.maskable import maskable, relative
+from splitter.quantize.quotients import quotients, that_count
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import Array, LiteGraph
 from splitter.tflite.write import write
@@ -84,6 +85,7 @@ def calibrate(
     ]
     candidates, compared = maskable(graph), relative(graph)
     rows = {op.inputs[0] for op in graph.operators if op.code in BY_ROW}
+    inverses = dict(quotients(graph))
     model = write(graph)
     held = sum(graph.tensors[name].elements * 4 for name in names)
     workers = max(1, min(threads, len(samples), MEMORY // max(1, held)))
@@ -102,6 +104,9 @@ def calibrate(
         }
         for name in rows & seen.keys():
             seen[name] = replace(seen[name], top=row_top(interpreter.tensor(name)))
+        for name, numerator in inverses.items():
+            kept = that_count(interpreter.tensor(name), interpreter.tensor(numerator))
+            seen[name] = range_of(kept)
         free.put(interpreter)
         return {name: entry for name, entry in seen.items() if entry.values.size}
 

@@ -34,8 +34,8 @@ SAMPLES = 16
 CALL = 50_000
 """What a unit of 16 bits costs besides its own work, as multiply-accumulates: a change of type on
 its edges, about as long as the call of an operator (rules/imx95.toml, CPU operator)."""
-REAL = 2.0
-"""A figure counts when 8 bits cost at least so many times what 16 bits still do: three tenths of
+REAL = 1.3
+"""A figure counts when 8 bits cost at least so many times what 16 bits still do: an eighth of
 it, as an error, can be gained."""
 
 Requantize = Callable[[frozenset[str]], LiteGraph]
