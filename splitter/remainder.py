@@ -74,9 +74,10 @@ def split_off(
         return model, None
     if not 0 < len(found.ends) <= MOST:
         raise SplitterError(
-            f"nothing comes before {Unsupported(found.causes).what}",
+            f"nothing is left for TFLite: {Unsupported(found.causes).what}",
             where="--cpu-runtime",
-            hint="ONNX Runtime runs the whole file as it is; there is nothing to split",
+            hint="they read the model's inputs, or too many values lie between: there is "
+            "nothing to split, and ONNX Runtime runs the file as it is",
         )
     return ending_at(model, found.ends), _behind(model, found)
 

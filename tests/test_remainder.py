@@ -124,7 +124,7 @@ def test_a_loop_that_data_ends_reads_values_from_before_inside_its_body(turns: i
 
 def test_a_model_of_which_nothing_is_left_for_tflite_is_refused_with_the_reason() -> None:
     model = as_model(model_of("g (float[4] x) => (int64[1,K] y) { y = NonZero(x) }"))
-    with pytest.raises(SplitterError, match=r"(?s)nothing comes before.*NonZero NonZero_y"):
+    with pytest.raises(SplitterError, match=r"(?s)nothing is left for TFLite.*NonZero NonZero_y"):
         split_off(model, shapes={})
 
 

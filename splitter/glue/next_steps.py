@@ -41,6 +41,7 @@ def next_steps(manifest: Manifest, target: Target) -> str:
         npu=npu,
         behind=manifest.remainder,
         unsupported=_unsupported(manifest),
+        open_ended=_open_ended(manifest),
         npu_flags=_flags(target) if npu else "",
         lines=[line for line in target.sdk if line.tool == target.version] or list(target.sdk),
         int16=manifest.precision.int16_operators,
@@ -96,6 +97,12 @@ def _unsupported(manifest: Manifest) -> str:
     """ "NonZero x 3, Loop x 1", "" without an ONNX part."""
     causes = manifest.remainder.unsupported if manifest.remainder else ()
     return ", ".join(f"{op} x {n}" for op, n in Counter(c.operator for c in causes).items())
+
+
+def _open_ended(manifest: Manifest) -> list[str]:
+    """Outputs that have as many rows as the data decides."""
+    outputs = manifest.remainder.outputs if manifest.remainder else ()
+    return [_inline(o.name) for o in outputs if o.shape is None or None in o.shape]
 
 
 def _flags(target: Target) -> str:
