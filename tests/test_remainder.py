@@ -176,6 +176,17 @@ TAILS = {
       y = Loop(n, , f)<body = b (int64 i, bool g, float[1,2,4,4] s)
           => (bool d, float[1,2,4,4] t) { d = Identity(g) t = Sin(s) }>
     }""",
+    "NonMaxSuppression": """g (float[1,2,4,4] x, bool c) => (int64[K,3] y) <float[5,2,3,3] w> {
+      f = Conv<pads = [1,1,1,1]>(x, w)
+      rows = Constant<value = int64[3] {1, 5, 16}>()
+      r = Reshape(f, rows)
+      parts = Constant<value = int64[2] {4, 1}>()
+      b, scores = Split<axis = 1>(r, parts)
+      boxes = Transpose<perm = [0, 2, 1]>(b)
+      most = Constant<value = int64[1] {6}>()
+      over = Constant<value = float[1] {0.5}>()
+      y = NonMaxSuppression<center_point_box = 1>(boxes, scores, most, over, over)
+    }""",
     "strings": """g (float[1,2,4,4] x, bool c) => (string[1,2,4,4] y) <float[2,2,3,3] w> {
       f = Conv<pads = [1,1,1,1]>(x, w)
       r = Round(f)
@@ -185,6 +196,7 @@ TAILS = {
 REASONS = {
     "an If whose branches differ": "its branches differ: y is (1, 2, 4, 4) in one and (1, 1, 4, 4)",
     "a loop of too many turns": "it takes 3000 turns",
+    "NonMaxSuppression": "the shape of its result depends on data",
     "strings": "strings have no TFLite form",
 }
 
