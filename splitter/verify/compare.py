@@ -38,7 +38,7 @@ class Run:
 
     original:      ONNX Runtime. May hold values inside the model too (boundary tensors).
     integer_whole: unsplit.tflite; inner values of the same names are compared with the original's.
-    integer_parts: the stitched parts.
+    integer_parts: the stitched parts; None where they were not run beside the whole.
     float_whole:   float.tflite, in which all lowerings are exact; None when it was not run.
     float_planned: the float graph with the lowerings of the plan, some of them with a stated error;
                    None where they are all exact, or when it was not run.
@@ -51,7 +51,7 @@ class Run:
 
     original: Outputs
     integer_whole: Outputs
-    integer_parts: Outputs
+    integer_parts: Outputs | None
     float_whole: Outputs | None = None
     float_planned: Outputs | None = None
     wider: Outputs | None = None
@@ -190,9 +190,10 @@ def _pairs(run: Run) -> list[tuple[StageName, Outputs, Outputs]]:
         if run.float_planned is not None:
             pairs.append(("rewrites", run.float_whole, run.float_planned))
     pairs.append(("quantization", reference, run.integer_whole))
-    pairs.append(("split", run.integer_whole, run.integer_parts))
+    if run.integer_parts is not None:
+        pairs.append(("split", run.integer_whole, run.integer_parts))
     if run.board is not None:
-        pairs.append(("board", run.integer_parts, run.board))
+        pairs.append(("board", run.integer_parts or run.integer_whole, run.board))
     return pairs
 
 

@@ -71,3 +71,9 @@ def test_rewrites_are_a_figure_of_their_own() -> None:
     errors = {stage.stage: stage.tensors[0].relative_rms for stage in findings.stages}
     assert errors["rewrites"] == 0.5
     assert errors["conversion"] == errors["quantization"] == 0.0
+
+
+def test_parts_that_were_not_run_are_no_stage() -> None:
+    one = {"y": np.ones(3, np.float32)}
+    findings = measure([Run(one, one, None)], ["y"], task=TASK)
+    assert [stage.stage for stage in findings.stages] == ["quantization"]
