@@ -13,6 +13,7 @@ import onnx
 
 from splitter.draft import Draft
 from splitter.normalize.exchange import captured, tensor_proto, type_proto
+from splitter.stored import inlined
 
 
 def extract(
@@ -40,7 +41,7 @@ def extract(
         if name in given:
             continue
         if name in weights:
-            proto.graph.initializer.append(weights[name])
+            proto.graph.initializer.append(inlined(weights[name]))
         elif (constant := _constant(draft, makers[name], name)) is not None:
             proto.graph.initializer.append(constant)
         else:

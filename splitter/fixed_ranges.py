@@ -18,6 +18,7 @@ from onnx import numpy_helper
 
 from splitter.graph import Array
 from splitter.model import Model
+from splitter.stored import array_of
 
 CONTRIB = "com.microsoft"
 STEP = "DynamicQuantizeLinear"
@@ -173,7 +174,7 @@ class _Rewriter:
 
     def _spread(self, name: str, into: str) -> str:
         """Scales of [D] or [D, 4H] so that they broadcast with [D, I, 4H]."""
-        data = numpy_helper.to_array(self.weights[name])
+        data = array_of(self.weights[name])
         self._store(data.reshape(data.shape[0], 1, -1), into)
         return into
 
@@ -184,10 +185,10 @@ class _Rewriter:
         stem = f"{next(out for out in node.output if out)}/{weight}"
         cast = onnx.helper.make_node("Cast", [weight], [f"{stem}/real"], f"{stem}/real", to=1)
         tensor = self.weights.get(zero)
-        if not zero or (tensor is not None and not numpy_helper.to_array(tensor).any()):
+        if not zero or (tensor is not None and not array_of(tensor).any()):
             return f"{stem}/real", [cast]
-        if tensor is not None and spread and numpy_helper.to_array(tensor).size > 1:
-            data = numpy_helper.to_array(tensor)
+        if tensor is not None and spread and array_of(tensor).size > 1:
+            data = array_of(tensor)
             shape = (len(data), 1, -1) if len(spread) == 3 else spread
             zero = self._store(data.reshape(shape), f"{stem}/zeros")
         point = onnx.helper.make_node("Cast", [zero], [f"{stem}/zero"], f"{stem}/zero", to=1)

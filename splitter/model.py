@@ -16,6 +16,7 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError
 
+from splitter import stored
 from splitter.diagnostics import SplitterError, nearest
 from splitter.graph import Value
 
@@ -24,7 +25,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Model:
-    """An ONNX model with all its weights in memory.
+    """An ONNX model with all its weights, in memory or (`stored`) in their files.
 
     inputs, outputs: as declared in the original file, without initializers; an axis whose length
     the file leaves free is 0 until `normalize` binds it. sha256: of the file, then of each external
@@ -53,7 +54,7 @@ def load(path: Path) -> Model:
     proto = _parse(path, data)
     digest = hashlib.sha256(data)
     del data
-    tensors = [t for t in _tensors(proto.graph) if _is_external(t)]
+    tensors = [t for t in stored.tensors(proto.graph) if _is_external(t)]
     files = _external_files(path, tensors)
     for name in sorted(files):
         _update(digest, files[name])
@@ -179,22 +180,6 @@ def _unreadable(path: Path, data: bytes) -> SplitterError:
     )
 
 
-def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor stored in a graph and its subgraphs."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.TENSOR:
-                yield attribute.t
-            elif attribute.type == onnx.AttributeProto.TENSORS:
-                yield from attribute.tensors
-            elif attribute.type == onnx.AttributeProto.GRAPH:
-                yield from _tensors(attribute.g)
-            elif attribute.type == onnx.AttributeProto.GRAPHS:
-                for inner in attribute.graphs:
-                    yield from _tensors(inner)
-
-
 def _is_external(tensor: onnx.TensorProto) -> bool:
     return tensor.data_location == onnx.TensorProto.EXTERNAL
 
@@ -240,8 +225,12 @@ def _update(digest: hashlib._Hash, file: Path) -> None:
 
 
 def _read_external(path: Path, tensors: list[onnx.TensorProto], files: dict[str, Path]) -> None:
-    """Move external data into the tensors. All tensors whose range is wrong in one error."""
+    """Move external data into the tensors, or let it stay (`stored`) where there is much of it.
+
+    All tensors whose range is wrong in one error.
+    """
     wrong: list[str] = []
+    much = sum(map(_bytes, tensors)) > stored.HELD
     for tensor in tensors:
         entries = _entries(tensor)
         file = files[entries["location"]]
@@ -258,6 +247,9 @@ def _read_external(path: Path, tensors: list[onnx.TensorProto], files: dict[str,
                 f"{tensor.name} needs {need:,} bytes, declares {length:,} at {offset:,} of "
                 f"{entries['location']} ({size:,} bytes)"
             )
+            continue
+        if much and stored.stays(tensor, need):
+            stored.refer(tensor, file, offset, length)
             continue
         with file.open("rb") as stream:
             stream.seek(offset)
@@ -286,7 +278,7 @@ def _bytes(tensor: onnx.TensorProto) -> int:
 def _check_lengths(path: Path, proto: onnx.ModelProto) -> None:
     wrong = [
         f"{tensor.name} needs {_bytes(tensor):,} bytes, has {len(tensor.raw_data):,}"
-        for tensor in _tensors(proto.graph)
+        for tensor in stored.tensors(proto.graph)
         if tensor.HasField("raw_data")
         and tensor.data_type != onnx.TensorProto.STRING
         and len(tensor.raw_data) != _bytes(tensor)

@@ -147,7 +147,7 @@ def run(options: Options, progress: Progress) -> Result:
     artifacts = Artifacts(
         parts=tuple(write(part.graph) for part in parts),
         unsplit=write(whole),
-        float_file=write(exact) if options.keep_float else None,
+        float_file=write(exact, beyond=True) if options.keep_float else None,
         remainder=remainder.proto.SerializeToString(deterministic=True) if remainder else None,
         vendor=vendor_parts(parts, original, target, shapes=options.shapes),
     )

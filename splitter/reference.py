@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 from splitter.diagnostics import SplitterError, nearest
+from splitter.stored import for_runtime
 
 Array = NDArray[Any]
 
@@ -31,8 +32,8 @@ _REFUSED = (
 )
 """What ONNX Runtime raises for a model that it cannot load or run; they share no base class."""
 
-_LIMIT = 2**31 - 1
-"""Bytes of a serialized protobuf message."""
+EXTERNAL = "session.model_external_initializers_file_folder_path"
+"""The session's entry for the folder that external data is in, of a model given as bytes."""
 
 
 class OnnxRunner:
@@ -106,7 +107,10 @@ def _source(
     """What ONNX Runtime loads: the path itself where nothing is to be added to the file."""
     if isinstance(model, onnx.ModelProto):
         missing = () if outputs is None else _missing(model, outputs)
-        return _serialized(model) + _declaration(missing)
+        bare, folder = for_runtime(model)
+        if folder:
+            options.add_session_config_entry(EXTERNAL, folder)
+        return bytes(bare.SerializeToString()) + _declaration(missing)
     if outputs is None:
         return str(model)
     skeleton = onnx.load(str(model), load_external_data=False)
@@ -114,17 +118,8 @@ def _source(
     if not missing:
         return str(model)
     folder = str(Path(model).resolve().parent)
-    options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+    options.add_session_config_entry(EXTERNAL, folder)
     return Path(model).read_bytes() + _declaration(missing)
-
-
-def _serialized(model: onnx.ModelProto) -> bytes:
-    if model.ByteSize() > _LIMIT:
-        raise SplitterError(
-            "the model is over 2 GB in memory; ONNX Runtime takes it only from its file",
-            hint="store the weights as external data",
-        )
-    return bytes(model.SerializeToString())
 
 
 def _missing(model: onnx.ModelProto, outputs: Sequence[str]) -> tuple[str, ...]:

@@ -182,7 +182,7 @@ class FloatModel:
     """A whole float graph, run on arrays of the ONNX types."""
 
     def __init__(self, graph: LiteGraph) -> None:
-        self._interpreter = Interpreter(write(graph))
+        self._interpreter = Interpreter(write(graph, beyond=True))
 
     def run(self, sample: Arrays) -> dict[str, Array]:
         feeds = {

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from splitter.draft import Draft, Node, Type
+from splitter.stored import array_of, place_of, refer
 
 SOURCES = "splitter.sources"
 MARK = "splitter.mark."
@@ -26,7 +27,7 @@ Array = NDArray[Any]
 def to_draft(proto: onnx.ModelProto) -> Draft:
     """The main graph. Constant nodes and initializers become constants of the draft."""
     graph = proto.graph
-    constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+    constants = {t.name: array_of(t) for t in graph.initializer}
     constants |= {t.values.name: _dense(t) for t in graph.sparse_initializer}
     domains = {o.domain or "": o.version for o in proto.opset_import}
     domains[""] = domains.pop("ai.onnx", domains.get("", 1))
@@ -142,7 +143,11 @@ def _store(tensor: onnx.TensorProto, name: str, data: Array) -> None:
     tensor.name = name
     tensor.dims.extend(data.shape)
     tensor.data_type = elem_type(data.dtype.name)
-    tensor.raw_data = data.tobytes()
+    place = place_of(data)
+    if place is not None:
+        refer(tensor, *place, data.nbytes)
+    else:
+        tensor.raw_data = data.tobytes()
 
 
 def tensor_proto(data: Array, name: str) -> onnx.TensorProto:
@@ -193,7 +198,7 @@ def _node(proto: onnx.NodeProto, prefix: str) -> Node:
 def _attribute_value(attribute: onnx.AttributeProto) -> Any:
     kind = attribute.type
     if kind == onnx.AttributeProto.TENSOR:
-        return numpy_helper.to_array(attribute.t)
+        return array_of(attribute.t)
     if kind == onnx.AttributeProto.SPARSE_TENSOR:
         return _dense(attribute.sparse_tensor)
     value = onnx.helper.get_attribute_value(attribute)

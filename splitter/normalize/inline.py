@@ -12,6 +12,7 @@ import onnx
 from splitter.draft import Draft
 from splitter.normalize.canonical import rewrite
 from splitter.normalize.exchange import add_nodes
+from splitter.stored import array_of
 
 
 def inline(
@@ -27,7 +28,7 @@ def inline(
     own = {t.name for t in copy.initializer} | {o for n in copy.node for o in n.output if o}
     rename_values(copy, {**{name: draft.name(prefix + name) for name in own}, **inputs})
     for tensor in copy.initializer:
-        draft.constants[tensor.name] = onnx.numpy_helper.to_array(tensor)
+        draft.constants[tensor.name] = array_of(tensor)
     rewrite(draft, add_nodes(draft, copy.node, prefix), draft.written)
     return [info.name for info in copy.output]
 

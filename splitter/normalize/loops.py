@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from splitter.diagnostics import SplitterError
 from splitter.draft import Draft, Node
 from splitter.normalize.inline import inline, rename_values
+from splitter.stored import array_of
 
 MOST = 1024
 """Turns of a Loop or Scan. What has more is better run by the code around the model."""
@@ -206,7 +206,7 @@ def _without_constants(draft: Draft, graph: onnx.GraphProto, stem: str) -> onnx.
     body.CopyFrom(graph)
     names = {}
     for tensor in body.initializer:
-        names[tensor.name] = draft.constant_of(numpy_helper.to_array(tensor), f"{stem}/constant")
+        names[tensor.name] = draft.constant_of(array_of(tensor), f"{stem}/constant")
     del body.initializer[:]
     rename_values(body, names)
     return body

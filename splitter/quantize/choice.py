@@ -61,7 +61,7 @@ def probes(graph: LiteGraph) -> tuple[str, ...]:
 def _values(
     graph: LiteGraph, samples: Sequence[Mapping[str, Array]], names: Sequence[str]
 ) -> list[dict[str, Array]]:
-    interpreter = Interpreter(write(graph), all_tensors=True)
+    interpreter = Interpreter(write(graph, beyond=True), all_tensors=True)
     found = []
     for sample in samples:
         interpreter.run(sample)

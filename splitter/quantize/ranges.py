@@ -86,7 +86,7 @@ def calibrate(
     candidates, compared = maskable(graph), relative(graph)
     rows = {op.inputs[0] for op in graph.operators if op.code in BY_ROW}
     inverses = dict(quotients(graph))
-    model = write(graph)
+    model = write(graph, beyond=True)
     held = sum(graph.tensors[name].elements * 4 for name in names)
     workers = max(1, min(threads, len(samples), MEMORY // max(1, held)))
     free: SimpleQueue[Interpreter] = SimpleQueue()

@@ -85,6 +85,10 @@ def quantize_bias(
     return Tensor(name, data.shape, dtype, values.astype(dtype), q)
 
 
+BLOCK = 1 << 22
+"""Elements that are doubles at a time: a table of embeddings may hold gigabytes."""
+
+
 def quantize_constant(
     name: str, data: Array, bits: int, target: Quantization | None, *, symmetric: bool = False
 ) -> Tensor:
@@ -93,5 +97,9 @@ def quantize_constant(
     high = float(data.max()) if data.size else 0.0
     single = low == high and low != 0.0
     q = target or affine(low, high, bits=bits, symmetric=symmetric or single)
-    values = quantize_values(data.astype(np.float64), q, bits).astype(f"int{bits}")
-    return Tensor(name, data.shape, f"int{bits}", values, q)
+    values = np.empty(data.size, f"int{bits}")
+    flat = data.reshape(-1)
+    for start in range(0, data.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        values[block] = quantize_values(flat[block].astype(np.float64), q, bits)
+    return Tensor(name, data.shape, f"int{bits}", values.reshape(data.shape), q)

@@ -37,6 +37,9 @@ SIGNATURE = "serving_default"
 LIMIT = 2**31 - 1
 """Bytes of a file: offsets of a flatbuffer are 32 bits, signed where vtables are read."""
 
+LARGE = 1 << 16
+"""Bytes of a constant that goes behind the flatbuffer where not all fit into it."""
+
 _ALIGNMENT = 16
 """Bytes; `force_align: 16` of Buffer.data in the schema."""
 
@@ -44,19 +47,40 @@ _PLACEHOLDER = 127
 """Operator codes above this are written beside it: the old field holds one signed byte."""
 
 
-def write(graph: LiteGraph, *, description: str = "") -> bytes:
+Places = Mapping[int, int]
+"""Where in the file a constant is that lies behind the flatbuffer, by the number of its buffer."""
+
+
+def write(graph: LiteGraph, *, description: str = "", beyond: bool = False) -> bytes:
     """The .tflite file of a graph. `description` goes into the file's own description field.
 
-    SplitterError when the file would be over 2 GB. ValueError (a bug of the caller) when the graph
+    SplitterError when the file would be over 2 GB, unless it may go `beyond`: then large constants
+    lie behind the flatbuffer (Buffer.offset), which LiteRT reads and older runtimes and compilers
+    do not. ValueError (a bug of the caller) when the graph
     contradicts itself: a name without a tensor, data of another shape or type than its tensor, an
     option that the operator does not have.
     """
     check(graph)
-    _check_size(graph)
+    if not beyond:
+        _check_size(graph)
     graph = keep_readable(graph)
     pool = _Pool(graph.tensors.values())
-    builder = flatbuffers.Builder(_estimate(graph, pool))
-    buffers = _buffers(builder, pool)
+    if pool.nbytes < LIMIT:
+        return _flatbuffer(graph, pool, description, {})
+    behind = pool.places(0)
+    start = len(_flatbuffer(graph, pool, description, behind))
+    behind = pool.places(start)
+    pieces: list[bytes | memoryview] = [_flatbuffer(graph, pool, description, behind)]
+    for number, offset in behind.items():
+        pieces += [bytes(offset - start), pool.contents[number - 1]]
+        start = offset + len(pool.contents[number - 1])
+    return b"".join(pieces)
+
+
+def _flatbuffer(graph: LiteGraph, pool: _Pool, description: str, behind: Places) -> bytes:
+    """The file, or all of it that comes before the constants `behind` it."""
+    builder = flatbuffers.Builder(_estimate(graph, pool, behind))
+    buffers = _buffers(builder, pool, behind)
     codes, subgraph = _subgraph(builder, graph, pool)
     signature = _signature(builder, graph)
     text = builder.CreateString(description)
@@ -94,6 +118,15 @@ class _Pool:
     def nbytes(self) -> int:
         return sum(len(content) + _ALIGNMENT for content in self.contents)
 
+    def places(self, start: int) -> dict[int, int]:
+        """Offsets of the large constants one after another from `start`, by buffer number."""
+        found: dict[int, int] = {}
+        for number, content in enumerate(self.contents, 1):
+            if len(content) >= LARGE:
+                found[number] = -(-start // _ALIGNMENT) * _ALIGNMENT or _ALIGNMENT
+                start = found[number] + len(content)
+        return found
+
 
 def _content(data: Any) -> memoryview | bytes:
     """The bytes in the file's order, without a copy where the array has them already."""
@@ -111,27 +144,34 @@ def _check_size(graph: LiteGraph) -> None:
         )
 
 
-def _estimate(graph: LiteGraph, pool: _Pool) -> int:
+def _estimate(graph: LiteGraph, pool: _Pool, behind: Places) -> int:
     """Bytes to reserve: a builder that runs out doubles, with all constants in it."""
     names = sum(len(name) for name in graph.tensors)
     scales = sum(len(t.quantization.scale) for t in graph.tensors.values() if t.quantization)
     entries = len(graph.tensors) + len(graph.operators) + len(pool.contents)
-    return min(pool.nbytes + 8 * names + 16 * scales + 512 * entries + 65536, LIMIT)
+    inside = pool.nbytes - sum(len(pool.contents[number - 1]) for number in behind)
+    return min(inside + 8 * names + 16 * scales + 512 * entries + 65536, LIMIT)
 
 
-def _buffers(builder: Any, pool: _Pool) -> int:
-    tables = [_buffer(builder, content) for content in (b"", *pool.contents)]
+def _buffers(builder: Any, pool: _Pool, behind: Places) -> int:
+    tables = [
+        _buffer(builder, content, behind.get(number, 0))
+        for number, content in enumerate((b"", *pool.contents))
+    ]
     return _offsets(builder, tables)
 
 
-def _buffer(builder: Any, content: bytes | memoryview) -> int:
+def _buffer(builder: Any, content: bytes | memoryview, offset: int) -> int:
     data = 0
-    if len(content):
+    if len(content) and not offset:
         builder.Prep(_ALIGNMENT, len(content))
         data = builder.CreateByteVector(bytes(content))
     schema.BufferStart(builder)
     if data:
         schema.BufferAddData(builder, data)
+    if offset:
+        schema.BufferAddOffset(builder, offset)
+        schema.BufferAddSize(builder, len(content))
     return int(schema.BufferEnd(builder))
 
 

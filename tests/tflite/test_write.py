@@ -77,6 +77,26 @@ def test_the_runtime_runs_the_signature_by_tensor_names() -> None:
     assert runner(x=np.zeros(3, np.float32))["y0"].tolist() == [1, 2, 3]
 
 
+def test_what_goes_beyond_a_flatbuffer_lies_behind_it_and_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    weights, bias, x = floats(16, 8), floats(16), floats(2, 8)
+    graph = one(
+        Operator("FULLY_CONNECTED", ("x", "w", "b"), ("y",)),
+        variable("x", (2, 8)), constant("w", weights), constant("b", bias),
+        variable("y", (2, 16)),
+    )  # fmt: skip
+    plain, wanted = write(graph), run_one(graph, x)
+    monkeypatch.setattr("splitter.tflite.write.LIMIT", 600)
+    monkeypatch.setattr("splitter.tflite.write.LARGE", 65)
+    model = write(graph, beyond=True)
+    assert model.endswith(weights.tobytes()) and not plain.endswith(weights.tobytes())
+    assert model.index(weights.tobytes()) % 16 == 0
+    assert np.array_equal(Interpreter(model).run({"x": x})["y"], wanted)
+    held = read(model).tensors
+    assert np.array_equal(held["w"].data, weights) and np.array_equal(held["b"].data, bias)
+
+
 def test_constants_over_2_gb_are_refused_before_anything_is_written() -> None:
     graph = added()
     huge = np.broadcast_to(np.zeros((), np.float32), (600_000_000,))
