@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from bench.corpus.recorded import Kept, Peer
-from bench.corpus.table import cells, number, peer_cells
+from bench.corpus.table import cells, in_short, number, peer_cells
 from bench.corpus.verdict import FLOAT_LIMIT, INTEGER_LIMIT
 
 HEAD = """# The corpus
@@ -105,7 +105,7 @@ def _refusals(rows: Sequence[Kept]) -> list[str]:
     found: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         if row.status in NO_FILE:
-            key = row.name, row.status, " ".join(row.reason.split())
+            key = row.name, row.status, in_short(row.reason)
             found.setdefault(key, []).append(row.target)
     return lines + (
         [

@@ -17,6 +17,9 @@ from typing import Any
 from bench.corpus.verdict import Row
 
 RESULTS = Path(__file__).with_name("results.json")
+FOLDER = re.compile(r"/(?:home|mnt|opt|root|tmp|usr|var|work)/\S*/")
+"""A folder of the machine; node names begin with a slash too."""
+
 PEER = Path(__file__).with_name("onnx2tf.json")
 ERRORS = ("float_error", "forced_error", "noise", "integer_error")
 SAME = (
@@ -88,7 +91,7 @@ def kept(row: Row) -> Kept:
 
     same: dict[str, Any] = {key: _pair(row[key]) for key in SAME if key in row}
     same |= {key: top(key) for key in ERRORS}
-    reason = re.sub(r"/\S*/", "", row.get("reason", ""))
+    reason = FOLDER.sub("", row.get("reason", ""))
     return Kept(**same, reason=reason, date=date.today().isoformat())
 
 

@@ -13,6 +13,9 @@ COLUMNS = (
     "onnx2tf", "float", "s",
 )  # fmt: skip
 
+LONGEST = 400
+"""Characters of a reason."""
+
 
 def corpus_table(rows: Sequence[Kept], peer: Peer) -> Table:
     """A line a graph and target. s: seconds of the processor."""
@@ -60,11 +63,17 @@ def decided(row: Kept) -> str:
     return ", ".join(f"{name} {agree} of {total}" for name, (agree, total) in row.decisions.items())
 
 
+def in_short(reason: str) -> str:
+    """A reason on one line, its beginning where it lists hundreds of names."""
+    line = " ".join(reason.split())
+    return line if len(line) <= LONGEST else line[:LONGEST].rpartition(" ")[0] + " ..."
+
+
 def reasons(rows: Sequence[Kept]) -> list[str]:
     """One line for each graph and target without a file: where it ended, and why."""
     return [
         f"{row.name} ({row.target}): {row.status}"
-        f"{f' in {row.stage}' if row.stage else ''}: {' '.join(row.reason.split())}"
+        f"{f' in {row.stage}' if row.stage else ''}: {in_short(row.reason)}"
         for row in rows
         if row.status in ("refused", "crashed", "timeout")
     ]

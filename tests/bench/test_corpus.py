@@ -79,6 +79,8 @@ def test_page_and_table_show_every_row_and_the_reason_of_every_refusal() -> None
     text = console.export_text()
     assert "net" in text and "loop" in text and "not run" in text
     assert reasons(rows) == ["loop (cpu): refused: no end"]
+    many = reasons([Kept("many", "cpu", "refused", reason="node " * 999)])
+    assert many[0].endswith("node ...") and len(many[0]) < 450
 
 
 def test_a_layout_that_fits_is_found_and_another_output_is_not_taken_for_it() -> None:
