@@ -146,6 +146,12 @@ def test_every_rule_file_can_be_rewritten(name: str, tmp_path: Path) -> None:
     assert made.count("[latency.cpu]") == 1
 
 
+def test_rules_read_for_another_version_stay_those_of_the_file(board: Callable[[int], Any]) -> None:
+    target = load_target("imx95@3.0.1")
+    found = refit(target, [board(3).measure(truth(NPU, {}), "npu")], devices=["npu"])
+    assert f'assumed = "{IMX95.version}"' in found.text
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another target": ({"target": "rk3588"}, "a bundle for rk3588, not for imx95"),
     "too few runs": ({"runs": 3}, "3 runs are too few"),

@@ -89,6 +89,7 @@ def test_bench_records_the_placement(bundle: Any, tmp_path: Path, takes: Any) ->
     npu, cpu = json.loads((tmp_path / "b.json").read_text())["parts"]
     assert (npu["placement"]["taken"], npu["placement"]["left"]) == (2, {})
     assert cpu["placement"] is None
+    assert (npu["delegated"], cpu["delegated"]) == (True, False)
 
 
 @pytest.mark.parametrize(("mode", "word"), [("crash", "SIGSEGV"), ("hang", "did not answer")])

@@ -333,6 +333,24 @@ def test_bench_runs_without_an_input_file(bundle: Any, capsys: pytest.CaptureFix
     assert "random input" in capsys.readouterr().err
 
 
+def test_bench_keeps_its_times_in_the_bundle_s_folder(bundle: Any, tmp_path: Path) -> None:
+    assert run(bundle, "--bench", 2) == 0
+    report = json.loads((bundle.folder / "measurements.json").read_text())
+    assert report["runs"] == 2
+    assert [part["delegated"] for part in report["parts"]] == [False, False]
+    again = bundle.run("--bench", 1, "--bench-out", tmp_path / "b.json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads((bundle.folder / "measurements.json").read_text())["runs"] == 2
+
+
+def test_bench_in_a_folder_that_cannot_be_written_to_only_says_so(
+    bundle: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (bundle.folder / "measurements.json").mkdir()
+    assert run(bundle, "--bench", 1) == 0
+    assert "the times are not kept" in capsys.readouterr().err
+
+
 def test_bench_of_the_unsplit_model_has_one_part(bundle: Any, tmp_path: Path) -> None:
     assert run(bundle, "--unsplit", "--bench", 1, "--bench-out", tmp_path / "b.json") == 0
     parts = json.loads((tmp_path / "b.json").read_text())["parts"]
