@@ -6,7 +6,6 @@ Arguments in, text out; what is printed is made by `rulebook`.
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,17 +114,17 @@ def rules_probe(
     as_json: args.Json = False,
 ) -> int:
     """Learn a rule file from the vendor's compiler, and list where it differs from ours."""
-    from splitter.probe import probe
-    from splitter.progress import Silent, Terminal
+    from splitter.console import watched
+    from splitter.probe import Probed, probe
+    from splitter.progress import Progress
 
     out = Path(output or f"{args.short_name(target).partition('@')[0]}-probed.toml")
-    names = args.names(only)
-    if as_json or not sys.stderr.isatty():
-        found = probe(target, compiler, out, only=names, step=Silent().step)
-    else:
-        with Terminal() as progress:
-            progress.stage("probe")
-            found = probe(target, compiler, out, only=names, step=progress.step)
+
+    def work(progress: Progress) -> Probed:
+        progress.stage("probe")
+        return probe(target, compiler, out, only=args.names(only), step=progress.step)
+
+    found = watched(work, quiet=as_json)
     print(json.dumps(found.to_json(), indent=1) if as_json else found.to_text())
     return 0
 

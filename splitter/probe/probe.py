@@ -39,8 +39,8 @@ class Probed:
     def to_text(self) -> str:
         found = self.learned
         lines = [
-            f"{self.compiler} {self.version}, {self.specimens} specimens: {found.operators}"
-            f" operators and {found.limits} limits of {self.target.file} tried",
+            f"{self.compiler} {self.version}, {self.specimens} specimen(s): {found.operators}"
+            f" operator(s) and {found.limits} limit(s) of {self.target.file} tried",
             f"written: {self.out}; use it with --target {self.out}",
         ]
         if self.version not in self.target.tool.versions:
