@@ -121,6 +121,8 @@ class Explained:
             yield f"with --max-segments {count}: {planned(self.more_parts)}"
         if self.all_taken is not None:
             yield f"if the NPU took every operator: {planned(self.all_taken)}"
+        if self.target.has_npu and not self.told:
+            yield "nothing is on the CPU"
         yield "times are estimates by the figures of the rule file"
 
 

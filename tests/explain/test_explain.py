@@ -222,6 +222,12 @@ def test_a_target_without_npu_has_nothing_to_explain(saved: Save) -> None:
     assert "there is no NPU" in found.to_text()
 
 
+def test_a_plan_with_nothing_on_the_cpu_says_so(saved: Save) -> None:
+    found = explained(saved(PAIRED), "imx95", npu=("Gelu_y", "HardSwish_h"))
+    assert found.told == ()
+    assert "nothing is on the CPU" in found.to_text()
+
+
 def test_as_data_every_unit_has_its_own_reasons_and_the_plans_their_times(saved: Save) -> None:
     data = explained(saved(ISLAND), "imx95").to_json()
     assert data["plan"]["total_ms"] > 0
