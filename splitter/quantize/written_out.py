@@ -37,7 +37,9 @@ def write_comparison(writer: Writer, index: int, op: Operator) -> None:
         writer.input(index, position, op, name) if name in known else name
         for position, name in enumerate(op.inputs)
     ]
-    target = joint([writer.tensors.get(n) or writer.graph.tensors[n] for n in operands], bits)
+    held = [writer.tensors.get(n) or writer.graph.tensors[n] for n in operands]
+    told = [t for t, n in zip(held, op.inputs, strict=True) if not _is_blank(writer, n)]
+    target = joint(told or held, bits)
     inputs = []
     for position, name in enumerate(operands):
         if op.inputs[position] not in known:
@@ -50,6 +52,12 @@ def write_comparison(writer: Writer, index: int, op: Operator) -> None:
         inputs.append(wide)
     outputs = tuple(writer.variable(name) for name in op.outputs)
     writer.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
+
+
+def _is_blank(writer: Writer, name: str) -> bool:
+    """Whether a tensor was 0 wherever it was seen: its scale says nothing then."""
+    entry = writer.ranges.get(name)
+    return entry is not None and entry.low == entry.high == 0.0
 
 
 def joint(operands: Sequence[Tensor], bits: int) -> Quantization:

@@ -58,3 +58,11 @@ def test_what_is_compared_with_a_tensor_of_constants_is_close() -> None:
     )  # fmt: skip
     for _, lowered in case.lowerings():
         assert lowered.integer_error() <= 0.1
+
+
+def test_a_tensor_that_was_always_zero_does_not_widen_the_steps() -> None:
+    model = parsed("(float[4,6] x, float[4,6] z) => (bool[4,6] y) { y = Less (x, z) }", opset=17)
+    x = np.random.default_rng(0).uniform(-1, 1, (4, 6)).astype(np.float32)
+    x[np.abs(x) < 0.02] = 0.5
+    for _, lowered in every_lowering(model, [{"x": x, "z": np.zeros_like(x)}]):
+        assert lowered.integer_error() == 0
