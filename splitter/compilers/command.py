@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 import subprocess
@@ -13,6 +14,9 @@ from splitter.diagnostics import SplitterError
 
 SECONDS = 600
 """After this a compilation is given up."""
+
+ANSWER_SECONDS = 120
+"""After this a program that was only asked for its version is given up."""
 
 BYTES = 4 << 30
 """Address space of a compiler: Vela 5.2.0 takes all there is for some convolutions (512x1)."""
@@ -34,9 +38,13 @@ class Ran:
         return said[-1][:300] if said else f"status {self.status}, nothing said"
 
 
-def run(command: Sequence[str], *, folder: Path | None = None) -> Ran:
-    """Run to the end. Raises SplitterError when there is no such program."""
-    if shutil.which(command[0]) is None:
+def run(command: Sequence[str], *, folder: Path | None = None, seconds: float = SECONDS) -> Ran:
+    """Run to the end, in `folder`; a path of the program is taken from where we are.
+
+    Raises SplitterError when there is no such program, or it cannot be started.
+    """
+    program = shutil.which(command[0])
+    if program is None:
         raise SplitterError(
             f"no program {command[0]!r}",
             where="--compiler",
@@ -44,19 +52,47 @@ def run(command: Sequence[str], *, folder: Path | None = None) -> Ran:
         )
     try:
         done = subprocess.run(
-            command,
+            [os.path.abspath(program), *command[1:]],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            timeout=SECONDS,
+            timeout=seconds,
             cwd=folder,
             check=False,
             preexec_fn=_limit_memory,
         )
     except subprocess.TimeoutExpired:
-        return Ran(1, f"given up after {SECONDS} s")
+        return Ran(1, f"given up after {seconds:g} s")
+    except OSError as error:
+        raise SplitterError(
+            f"{command[0]} cannot be started: {error.strerror}",
+            where="--compiler",
+            hint="give the vendor's program for this computer",
+        ) from error
     return Ran(done.returncode, done.stdout)
+
+
+def version_text(program: str, *, seconds: float = ANSWER_SECONDS) -> str:
+    """What a program prints for --version. Raises SplitterError when it does not answer."""
+    ran = run([program, "--version"], seconds=seconds)
+    if ran.status:
+        raise SplitterError(
+            f"{program} --version does not answer: {ran.last_words}",
+            where="--compiler",
+            hint="try it in a shell first",
+        )
+    return ran.output
+
+
+def no_version(program: str, said: str) -> SplitterError:
+    """The error for a program whose --version prints something else."""
+    words = " ".join("".join(c if c.isprintable() else " " for c in said).split())
+    return SplitterError(
+        f"{program} --version does not print a version" + (f" but {words[:60]!r}" if words else ""),
+        where="--compiler",
+        hint="give the command of the vendor's compiler",
+    )
 
 
 def _limit_memory() -> None:

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from splitter.compilers.command import run
+from splitter.compilers.command import no_version, run, version_text
 from splitter.compilers.placement import Placement, read_placement
-from splitter.diagnostics import SplitterError
 
 MARKER = "NeutronGraph"
 
@@ -37,11 +36,10 @@ class Neutron:
 
     def version(self) -> str:
         """Without the build hash that follows the version triple."""
-        found = _VERSION.search(run([self.command[0], "--version"]).output)
+        said = version_text(self.command[0])
+        found = _VERSION.search(said)
         if found is None:
-            raise SplitterError(
-                f"{self.command[0]} --version does not print a version", where="--compiler"
-            )
+            raise no_version(self.command[0], said)
         return found.group()
 
     def place(self, model: bytes) -> Placement:

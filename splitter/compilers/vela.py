@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from splitter.compilers.command import run
+from splitter.compilers.command import no_version, run, version_text
 from splitter.compilers.placement import Placement, read_placement
-from splitter.diagnostics import SplitterError
 
 MARKER = "ethos-u"
 
@@ -45,12 +44,11 @@ class Vela:
         return "ethos-u-vela"
 
     def version(self) -> str:
-        said = run([self.command[0], "--version"]).output.split()
-        if not said or not re.fullmatch(r"\d+(\.\w+)*", said[-1]):
-            raise SplitterError(
-                f"{self.command[0]} --version does not print a version", where="--compiler"
-            )
-        return said[-1]
+        said = version_text(self.command[0])
+        words = said.split()
+        if not words or not re.fullmatch(r"\d+(\.\w+)*", words[-1]):
+            raise no_version(self.command[0], said)
+        return words[-1]
 
     def ignoring(self, codes: Sequence[str]) -> Vela:
         """The same, with these kinds of operators left to the CPU from the start."""

@@ -17,12 +17,15 @@ from splitter.compilers.choose import compiler_of
 from splitter.diagnostics import SplitterError, nearest
 from splitter.probe.ask import Asker, Step
 from splitter.probe.learn import SOURCE, Learned, learn
-from splitter.probe.questions import codes
+from splitter.probe.questions import Question, codes
 from splitter.probe.rewrite import rule_file
 from splitter.rulefile import Limit, OperatorRule, Target, in_versions
 from splitter.targets import load_target
 
 HEADING = "Learned by split rules probe"
+
+PLAINEST = ("ADD", "CONV_2D", "RELU")
+"""Tried alone before all else: a compiler that survives none of them cannot be asked."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ def probe(
     version = compiler.version()
     here = target.at(version) if version in target.tool.versions else target
     asker = Asker(compiler, step)
+    _refuse_mute(asker)
     found = learn(here, asker, operators)
     learned = _described(found.target, target, compiler, version)
     heading = (
@@ -144,11 +148,28 @@ def _settled_limits(target: Target, limits: Sequence[Limit]) -> tuple[Limit, ...
     )
 
 
+def _refuse_mute(asker: Asker) -> None:
+    """A compiler that fails whatever it is given says nothing about the NPU."""
+    for code in PLAINEST:
+        asker.ask([Question(code)])
+        if not asker.answers[Question(code)].failed:
+            return
+    raise SplitterError(
+        f"it fails even on {', '.join(PLAINEST)}: {asker.answers[Question(PLAINEST[0])].why}",
+        where=f"--compiler {' '.join(asker.compiler.command)}",
+        hint="convert a model of your own with this command first; it may need more options",
+    )
+
+
 def _refuse_foreign(out: Path) -> None:
     if out.suffix != ".toml":
         raise SplitterError("a rule file ends in .toml", where=str(out))
     if not out.parent.is_dir():
         raise SplitterError("there is no such folder", where=str(out.parent))
+    if out.is_dir():
+        raise SplitterError("is a folder", where=str(out), hint="choose another -o")
+    if not os.access(out.parent, os.W_OK):
+        raise SplitterError("nothing can be written there", where=str(out.parent))
     if out.exists() and not out.read_text(errors="replace").startswith(f"# {HEADING}"):
         raise SplitterError("this file is not one that probe wrote", where=str(out), hint="-o FILE")
 

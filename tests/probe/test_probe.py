@@ -196,3 +196,21 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_written(tmp_path: Pa
     with pytest.raises(SplitterError, match="not one that probe wrote"):
         probe("imx95", "true", out)
     assert out.read_text() == "mine"
+
+
+FAILING = "#!/bin/sh\n[ $1 = --version ] && echo 5.2.0 && exit 0\necho out of cheese; exit 3\n"
+
+
+def test_a_compiler_that_fails_on_everything_teaches_nothing(tmp_path: Path) -> None:
+    compiler, out = tmp_path / "vela", tmp_path / "learned.toml"
+    compiler.write_text(FAILING)
+    compiler.chmod(0o755)
+    with pytest.raises(SplitterError, match="fails even on ADD, CONV_2D, RELU: out of cheese"):
+        probe("ethos-u85", str(compiler), out, only=["EXP"])
+    assert not out.exists()
+
+
+def test_a_folder_is_no_place_for_a_rule_file(tmp_path: Path) -> None:
+    (tmp_path / "folder.toml").mkdir()
+    with pytest.raises(SplitterError, match="is a folder"):
+        probe("ethos-u85", "vela", tmp_path / "folder.toml")
