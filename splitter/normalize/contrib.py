@@ -256,7 +256,7 @@ def _rotary(draft: Draft, node: Node) -> None:
 
 def _quantized_attention(draft: Draft, node: Node) -> None:
     """QAttention: x, weight, bias, x scale, weight scale, mask, x zero, weight zero, past."""
-    if node.input(8) or any(node.outputs[1:]):
+    if node.input(8) or any(node.outputs[1:]) or "num_heads" not in node.attrs:
         return
     w = Writer(draft, node)
     x = w.add("DequantizeLinear", [n for n in (node.inputs[0], node.inputs[3], node.input(6)) if n])

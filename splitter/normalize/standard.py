@@ -11,19 +11,33 @@ from collections.abc import Callable
 
 from splitter.draft import Draft, Node
 from splitter.normalize.exchange import elem_type
+from splitter.normalize.fold import fold_constants
 from splitter.normalize.writer import Writer
 
 CONTRIB = "com.microsoft"
 
 
 def standardize(draft: Draft) -> None:
-    """Rewrite to standard operators. Types of new values are found by the next fold_constants."""
+    """Rewrite to standard operators. Types of new values are found by the next fold_constants.
+
+    A rule that needs a rank waits for what comes before it to be rewritten.
+    """
+    while _rewrite(draft):
+        fold_constants(draft)
+    draft.prune()
+
+
+def _rewrite(draft: Draft) -> bool:
+    """One walk; whether it wrote something that others may have waited for."""
+    written = waiting = False
     for node in draft.nodes:
         table = _CONTRIB if node.domain == CONTRIB else _STANDARD if not node.domain else {}
         rule = table.get(node.op)
         if rule is not None:
             rule(draft, node)
-    draft.prune()
+            waiting = waiting or draft.alive(node)
+            written = written or not draft.alive(node)
+    return written and waiting
 
 
 def _global_pool(op: str) -> Callable[[Draft, Node], None]:
@@ -39,17 +53,23 @@ def _global_pool(op: str) -> Callable[[Draft, Node], None]:
 
 
 def _fused_matmul(draft: Draft, node: Node) -> None:
-    if node.attrs.get("transBatchA", 0) or node.attrs.get("transBatchB", 0):
-        return
     ranks = [draft.rank(value) for value in node.inputs]
-    swaps = [bool(node.attrs.get(key, 0)) for key in ("transA", "transB")]
-    if any(swap and rank is None for swap, rank in zip(swaps, ranks, strict=True)):
+    turns = [
+        (bool(node.attrs.get(f"trans{side}", 0)), bool(node.attrs.get(f"transBatch{side}", 0)))
+        for side in "AB"
+    ]
+    if any(any(turn) and rank is None for turn, rank in zip(turns, ranks, strict=True)):
         return
     writer = Writer(draft, node)
     operands = []
-    for value, rank, swap in zip(node.inputs, ranks, swaps, strict=True):
-        perm = [*range((rank or 2) - 2), (rank or 2) - 1, (rank or 2) - 2]
-        operands.append(writer.add("Transpose", [value], perm=perm) if swap else value)
+    for value, rank, (swap, batch) in zip(node.inputs, ranks, turns, strict=True):
+        perm = list(range(rank or 2))
+        if batch:  # the rows come first, before the batch axes
+            perm = [*perm[1:-1], 0, perm[-1]]
+        if swap:
+            perm = [*perm[:-2], perm[-1], perm[-2]]
+        moved = perm != sorted(perm)
+        operands.append(writer.add("Transpose", [value], perm=perm) if moved else value)
     alpha = float(node.attrs.get("alpha", 1.0))
     product = writer.add("MatMul", operands, out=writer.out if alpha == 1.0 else "")
     if alpha != 1.0:
