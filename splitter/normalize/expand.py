@@ -1,7 +1,8 @@
 """Operators that TFLite has no counterpart of, written as others, each by the rule of its family.
 
-Quantized operators, those of ONNX Runtime's own domain, windows by taps or at computed places, and
-Fourier transforms. A rule that does not know a form leaves the node alone; it is refused by name.
+Quantized operators, those of ONNX Runtime's own domain, windows by taps or at computed places,
+norms with computed parameters, Fourier transforms. A rule that does not know a form leaves the node
+alone; it is refused by name.
 """
 
 from __future__ import annotations
@@ -9,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from splitter.draft import Draft, Node
-from splitter.normalize import contrib, quantized_operators, sampled, spectrum, taps
+from splitter.normalize import (
+    computed_parameters,
+    contrib,
+    quantized_operators,
+    sampled,
+    spectrum,
+    taps,
+)
 from splitter.normalize.fold import fold_constants, infer
 
 Rule = Callable[[Draft, Node], None]
@@ -17,6 +25,8 @@ Rule = Callable[[Draft, Node], None]
 RULES: dict[str, dict[str, Rule]] = {
     "": {
         **quantized_operators.STANDARD,
+        "BatchNormalization": computed_parameters.batch_norm,
+        "InstanceNormalization": computed_parameters.instance_norm,
         "Conv": taps.conv_by_taps,
         "DeformConv": sampled.deform_conv,
         "DFT": spectrum.dft,

@@ -31,6 +31,10 @@ OTHERS = {
     "  5.0, 5.0, 6.0, 5.5}>() n = Constant<value = int64[3] {0, 0, 0}>()"
     " y = RoiAlign<output_height = 2, output_width = 4, sampling_ratio = 2,"
     "  spatial_scale = 0.5>(x, b, n) }",
+    "adaptive instance norm": "(float[2,3,5,4] x, float[3] s, float[3] b) => (float[2,3,5,4] y) {"
+    " y = InstanceNormalization<epsilon = 0.01>(x, s, b) }",
+    "computed batch norm": "(float[2,3,5,4] x, float[3] s, float[3] b, float[3] m, float[3] r) =>"
+    " (float[2,3,5,4] y) { v = Abs(r) y = BatchNormalization(x, s, b, m, v) }",
     "spectrum": "(float[1,40,1] x) => (float[1,a,b,2] y) {"
     " s = Constant<value = int64 {4}>() n = Constant<value = int64 {8}>()"
     " y = STFT(x, s, , n) }",
@@ -49,7 +53,7 @@ def test_what_tflite_has_not_is_written_as_others(name: str) -> None:
     before = model_of(f"g {OTHERS[name]}")
     after = normalize(as_model(before)).proto
     assert same(before, after, tolerance=1e-5)
-    assert not set(ops(after)) & {"MaxUnpool", "RoiAlign", "STFT"}
+    assert not set(ops(after)) & {"MaxUnpool", "RoiAlign", "STFT", "BatchNormalization"}
 
 
 def test_a_convolution_with_constant_weights_stays() -> None:
