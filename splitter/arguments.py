@@ -223,6 +223,11 @@ def one_of(option: str, text: str, known: Sequence[str]) -> str:
     return text
 
 
+def runtime(text: str) -> str:
+    """What --cpu-runtime names, "" without it."""
+    return one_of("--cpu-runtime", text, ("onnxruntime",)) if text else ""
+
+
 def devices(only: str, has_npu: bool) -> tuple[Device, ...]:
     """What --only names; without it the devices that the target has."""
     known: tuple[Device, ...] = ("npu", "cpu") if has_npu else ("cpu",)

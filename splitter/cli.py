@@ -7,6 +7,7 @@ with --json to stdout as an object as well.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from splitter.options import Options
 
 GOOD, FAILED, BAD_INPUT = 0, 1, 2
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""A disk without room, where stdout goes or a temporary file is."""
 
 BAD_USE: Any = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
@@ -57,11 +61,26 @@ def answer(words: list[str]) -> int:
         _tell(error.what, error.where, error.hint, as_json=as_json)
         return BAD_INPUT
     except BAD_USE as error:
-        _tell(error.format_message(), "", "splitter --help lists the options", as_json=as_json)
+        command = " ".join(["splitter", *_command(words)])
+        _tell(error.format_message(), "", f"{command} --help lists the options", as_json=as_json)
         return BAD_INPUT
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return GOOD
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _tell(f"cannot be written: {error.strerror}", "output", "free some space", as_json=as_json)
+        return BAD_INPUT
+
+
+def _command(words: list[str]) -> list[str]:
+    """The words of the subcommand that was called."""
+    if not words or words[0] not in subcommands():
+        return []
+    below = {command.name for command in rules.registered_commands} if words[0] == "rules" else ()
+    return words[:2] if len(words) > 1 and words[1] in below else words[:1]
 
 
 def _dispatch(words: list[str]) -> int:
@@ -136,7 +155,7 @@ def split(
         validation=validation,
         verify_samples=verify_samples,
         outputs=args.names(outputs),
-        cpu_runtime=args.one_of("--cpu-runtime", cpu_runtime, ("", "onnxruntime")),
+        cpu_runtime=args.runtime(cpu_runtime),
         shapes=args.shapes(shape),
         trust=args.one_of("--trust", trust, TRUSTS),
         int16=args.names(int16),
@@ -168,6 +187,7 @@ def inspect_command(
     as_json: args.Json = False,
 ) -> int:
     """Operators, float tensors, unequal scales, broken rules, and what the NPU's compiler took."""
+    from splitter.console import wrapped
     from splitter.examine import examine
     from splitter.rulefile import TRUSTS
     from splitter.targets import load_target
@@ -177,7 +197,7 @@ def inspect_command(
     if as_json:
         print(json.dumps({"files": [one.to_json() for one in found]}, indent=1))
     else:
-        print("\n\n".join(one.to_text() for one in found))
+        print(wrapped("\n\n".join(one.to_text() for one in found)))
     return FAILED if any(one.failures for one in found) else GOOD
 
 

@@ -25,6 +25,7 @@ def calibrate_command(
     as_json: args.Json = False,
 ) -> None:
     """Fit a target's latency figures to what glue/run.py --bench measured on your board."""
+    from splitter.console import wrapped
     from splitter.refit import refit, write_rule_file
     from splitter.refit.text import to_json, to_text
     from splitter.targets import load_target
@@ -35,4 +36,4 @@ def calibrate_command(
     if output:
         write_rule_file(Path(output), found, rules_of, measurements)
     text = json.dumps(to_json(found, out=output), indent=1) if as_json else ""
-    print(text or to_text(found, out=output))
+    print(text or wrapped(to_text(found, out=output)))

@@ -53,7 +53,7 @@ def compare_command(
         validation=validation,
         verify_samples=verify_samples,
         outputs=args.names(outputs),
-        cpu_runtime=args.one_of("--cpu-runtime", cpu_runtime, ("", "onnxruntime")),
+        cpu_runtime=args.runtime(cpu_runtime),
         shapes=args.shapes(shape),
         trust=args.one_of("--trust", trust, TRUSTS),
         npu=args.names(npu),

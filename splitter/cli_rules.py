@@ -19,6 +19,7 @@ rules = typer.Typer(help="Look at rule files, check them, learn them from a comp
 
 def targets_command(as_json: args.Json = False) -> int:
     """The NPUs that rule files come with."""
+    from splitter.console import wrapped
     from splitter.rulebook import counts
     from splitter.targets import load_target, targets
 
@@ -43,17 +44,18 @@ def targets_command(as_json: args.Json = False) -> int:
         known_of = f"{found['yes']} operators" if target.has_npu else "no NPU"
         others = [f"@{one}" for one in target.tool.versions if one != target.version]
         more = f"; also {' '.join(others)}" if others else ""
-        print(f"{target.name:<11} {target.title}; {known_of}{more}")
+        print(wrapped(f"{target.name:<11} {target.title}; {known_of}{more}"))
     return 0
 
 
 @rules.command("show")
 def rules_show(
     target: Annotated[str, typer.Argument(metavar="TARGET|FILE.toml")],
-    operator: Annotated[str, typer.Argument(metavar="[OPERATOR]")] = "",
+    operator: Annotated[str, typer.Argument(metavar="OPERATOR")] = "",
     as_json: args.Json = False,
 ) -> int:
     """The rules of a target, or of one operator: limits, source, confidence."""
+    from splitter.console import wrapped
     from splitter.rulebook import rulebook, rules_json
     from splitter.targets import load_target
 
@@ -61,7 +63,7 @@ def rules_show(
     if as_json:
         print(json.dumps(rules_json(loaded, operator), indent=1))
     else:
-        print(rulebook(loaded, operator))
+        print(wrapped(rulebook(loaded, operator)))
     return 0
 
 
@@ -114,7 +116,7 @@ def rules_probe(
     as_json: args.Json = False,
 ) -> int:
     """Learn a rule file from the vendor's compiler, and list where it differs from ours."""
-    from splitter.console import watched
+    from splitter.console import watched, wrapped
     from splitter.probe import Probed, probe
     from splitter.progress import Progress
 
@@ -125,13 +127,15 @@ def rules_probe(
         return probe(target, compiler, out, only=args.names(only), step=progress.step)
 
     found = watched(work, quiet=as_json)
-    print(json.dumps(found.to_json(), indent=1) if as_json else found.to_text())
+    print(json.dumps(found.to_json(), indent=1) if as_json else wrapped(found.to_text()))
     return 0
 
 
 def explain_command(
     model: args.Model,
-    node: Annotated[str, typer.Argument(metavar="[NODE]")] = "",
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", help="A node, a value or a kind of operator.")
+    ] = "",
     target: args.Target = "",
     assumed: Annotated[
         list[str] | None,
@@ -148,6 +152,7 @@ def explain_command(
     as_json: args.Json = False,
 ) -> int:
     """Why operators are on the CPU: all reasons, what it costs, what would move them."""
+    from splitter.console import wrapped
     from splitter.explain import explanation
     from splitter.options import Options
     from splitter.rulefile import TRUSTS
@@ -163,8 +168,8 @@ def explain_command(
         cpu=args.names(cpu),
         cut=args.names(cut),
         max_segments=max_segments,
-        cpu_runtime=args.one_of("--cpu-runtime", cpu_runtime, ("", "onnxruntime")),
+        cpu_runtime=args.runtime(cpu_runtime),
     )
     found = explanation(options, node=node, assumed=args.names(assumed))
-    print(json.dumps(found.to_json(), indent=1) if as_json else found.to_text())
+    print(json.dumps(found.to_json(), indent=1) if as_json else wrapped(found.to_text()))
     return 0

@@ -45,7 +45,7 @@ def load_target(name_or_path: str) -> Target:
         target = _read(_folder() / f"{name}.toml", shown=f"rules/{name}.toml")
     else:
         raise SplitterError(
-            f"unknown target {name!r}; there are: {', '.join(targets())}",
+            f"unknown target {name!r}",
             where="--target",
             hint=f"{nearest(name, targets())}; your own rule file is given by its path (.toml)",
         )
@@ -82,7 +82,11 @@ def _read(path: Path, *, shown: str) -> Target:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise SplitterError(f"cannot read it: {error.strerror}", where=shown) from error
+        raise SplitterError(
+            f"cannot read it: {error.strerror}",
+            where=shown,
+            hint="give the path of a rule file, or a name that `split targets` lists",
+        ) from error
     return read_target(data, shown=shown)
 
 

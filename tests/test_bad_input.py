@@ -413,3 +413,41 @@ def test_a_reader_that_leaves_early_gets_no_traceback() -> None:
     process.stdout.close()
     assert process.stderr.read() == b""
     process.wait(timeout=60)
+
+
+def test_an_output_without_room_is_one_message(place: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "splitter", "targets"],
+            cwd=place,
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("error: output: cannot be written: No space left on device")
+    assert "Traceback" not in ended.stderr and "Exception ignored" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (("explain", "model.onnx", "--bogus"), "splitter explain"),
+        (("rules", "probe", "imx95"), "splitter rules probe"),
+        (("model.onnx", "--max-segments", "-1"), "splitter"),
+    ],
+)
+def test_wrong_use_names_the_help_of_that_very_command(
+    place: Path, arguments: tuple[str, ...], command: str
+) -> None:
+    refused = splitter(*arguments, cwd=place)
+    assert refused.returncode == 2
+    assert f"hint: {command} --help lists the options" in refused.stderr
+
+
+def test_an_unknown_runtime_names_the_valid_one(place: Path) -> None:
+    refused = splitter("explain", "model.onnx", *GOOD[:2], "--cpu-runtime", "tflite", cwd=place)
+    assert refused.returncode == 2
+    assert "hint: valid: onnxruntime" in refused.stderr

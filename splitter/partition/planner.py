@@ -128,8 +128,8 @@ class Planner:
         for unit, level in enumerate(levels):
             spent[on_npu(level)] += unit_ms(self.problem, unit, level)
         cost = Cost(
-            npu_ms=spent[True],
-            cpu_ms=spent[False],
+            npu_ms=max(spent[True], 0.0),
+            cpu_ms=max(spent[False], 0.0),  # what a border saves is taken off: leaves -1e-18
             transfer_ms=passed,
             invoke_ms=invoke * calls,
         )

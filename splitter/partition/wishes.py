@@ -136,5 +136,6 @@ def _named(unit: Unit) -> str:
 def _first(reasons: Sequence[Reason]) -> str:
     if not reasons:
         return "the target has no NPU"
-    more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
+    others = len(reasons) - 1
+    more = f" (and {others} more reason{'s' if others > 1 else ''})" if others else ""
     return f"{reasons[0]}{more}"
