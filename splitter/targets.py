@@ -44,10 +44,13 @@ def load_target(name_or_path: str) -> Target:
     elif name in targets():
         target = _read(_folder() / f"{name}.toml", shown=f"rules/{name}.toml")
     else:
+        near = nearest(name, targets())
+        all_of_them = f"valid: {', '.join(targets())}"
         raise SplitterError(
-            f"unknown target {name!r}",
+            f"unknown target {name!r}; {all_of_them}",
             where="--target",
-            hint=f"{nearest(name, targets())}; your own rule file is given by its path (.toml)",
+            hint=f"{'' if near == all_of_them else f'{near} '}"
+            "your own rule file is given by its path (.toml)",
         )
     if not version:
         return target

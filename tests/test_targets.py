@@ -59,6 +59,7 @@ def test_an_unknown_target_is_refused_with_the_list() -> None:
     for name in targets():
         assert name in text
     assert "did you mean imx95" in text
+    assert message("zzz").count("imx95") == 1, "the list is not told twice"
 
 
 def test_a_version_without_rules_is_refused_with_the_versions_that_have_them() -> None:
