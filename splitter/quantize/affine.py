@@ -24,9 +24,14 @@ def affine(low: float, high: float, *, bits: int, symmetric: bool) -> Quantizati
     return Quantization((usable(max(below, above)),), (zero,))
 
 
+LEAST = 1e-14
+"""The least scale. Kernels that add two tensors give up the process where one's scale is 2^51 times
+the other's (LiteRT 2: a shift over 31), and what is always 0 has scale 1."""
+
+
 def usable(scale: float) -> float:
-    """A positive float32 scale; a tensor that is always 0 gets a harmless one."""
-    return float(np.float32(scale)) if scale > 1e-30 else 1.0
+    """A positive float32 scale; a tensor that is always 0, or as good as, gets a harmless one."""
+    return float(np.float32(scale)) if scale > LEAST else 1.0
 
 
 def quantize_values(values: Array, q: Quantization, bits: int) -> Array:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from splitter.quantize.affine import LEAST
 from splitter.quantize.kernels import KERNELS
 from splitter.quantize.ranges import Range, Ranges
 from splitter.tflite.types import LiteGraph, Operator, Quantization, Tensor
@@ -84,6 +85,9 @@ class _Taker:
         self._set(out, chosen, integers.dtype)
 
     def _set(self, name: str, chosen: Quantization, dtype: str) -> None:
+        """Parameters no kernel takes (a tensor that was 0 on all samples) are not the author's."""
+        if not all(LEAST < scale < np.inf for scale in chosen.scale):
+            return
         self.parameters[name] = chosen
         if dtype == "int16":
             self.wide.add(name)

@@ -259,9 +259,10 @@ class Chooser:
 
     def _widen_small_sums(self, tensors: dict[str, Quantization]) -> None:
         """The kernels of ADD and SUB end the process when the output's step is far below the
-        inputs' steps; a result that small is lost in their rounding anyway.
+        inputs' steps; a result that small is lost in their rounding anyway. Where the output's
+        step is decided (by the author of a quantized model), the inputs take a finer one.
         """
-        for op in self.graph.operators:
+        for index, op in enumerate(self.graph.operators):
             out = op.outputs[0] if op.outputs else ""
             if op.code not in SUM_SHIFT or out not in tensors:
                 continue
@@ -271,6 +272,10 @@ class Chooser:
                 continue
             root = self.groups.find(out)
             if root in self.fixed:
+                finest = Quantization((max(steps) * tensors[out].scale[0] / least,), (0,))
+                for i, name in self._data(index):
+                    if tensors[name].scale[0] > finest.scale[0]:
+                        self.edges[index, i] = (self.bits[out], finest)
                 continue
             wider = Quantization((usable(least),), tensors[out].zero_point)
             names = [name for name in tensors if self.groups.find(name) == root]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from splitter.diagnostics import SplitterError
 from splitter.quantize.affine import affine, quantize_values, usable
 from splitter.tflite.types import Array, Quantization, Tensor
 
@@ -95,6 +96,13 @@ def quantize_constant(
     """A constant operand: the given parameters, else the finest that hold it."""
     low = float(data.min()) if data.size else 0.0
     high = float(data.max()) if data.size else 0.0
+    if np.isnan(low):
+        raise SplitterError(
+            "a constant holds values that are no numbers (NaN)",
+            where=name,
+            hint="a scale in the file is infinite or NaN, as of a mask of -inf: quantize it again "
+            "with a mask that is finite",
+        )
     single = low == high and low != 0.0
     q = target or affine(low, high, bits=bits, symmetric=symmetric or single)
     values = np.empty(data.size, f"int{bits}")

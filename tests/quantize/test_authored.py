@@ -53,6 +53,18 @@ AVERAGED = """(float[1,2,6,6] x) => (float[1,2,OUT] y) {
   mq = QuantizeLinear (m, two, zero)
   y = DequantizeLinear (mq, two, zero)
 }"""
+NOTHING_ADDED = """(float[1,4] x, float[1,4] z) => (float[1,4] y) {
+  fine = Constant<value = float {1.0e-9}>()
+  coarse = Constant<value = float {1.0}>()
+  zero = Constant<value = int8 {0}>()
+  xq = QuantizeLinear (x, fine, zero)
+  xd = DequantizeLinear (xq, fine, zero)
+  zq = QuantizeLinear (z, coarse, zero)
+  zd = DequantizeLinear (zq, coarse, zero)
+  sum = Add (xd, zd)
+  sq = QuantizeLinear (sum, fine, zero)
+  y = DequantizeLinear (sq, fine, zero)
+}"""
 PROBABILITIES = """(float[1,12] x) => (float[1,12] y) {
   one = Constant<value = float {0.02}>()
   two = Constant<value = float {0.003}>()
@@ -233,3 +245,28 @@ class Reader(CalibrationDataReader):
 
     def get_next(self) -> Mapping[str, np.ndarray] | None:
         return next(self._left, None)
+
+
+def test_a_sum_far_finer_than_an_addend_that_was_always_zero_is_computed() -> None:
+    """The kernel would end the process: it takes addends of up to 2^19 times the sum's step."""
+    model = parsed(NOTHING_ADDED, opset=21)
+    samples = [
+        {"x": np.array([[-9e-8, -1e-9, 4e-8, 1e-7]], np.float32), "z": np.zeros((1, 4), np.float32)}
+    ]
+    lowered = next(made for _, made in every_lowering(model, samples))
+    (added,) = (op for op in lowered.integer.operators if op.code == "ADD")
+    steps = [lowered.integer.tensors[name].quantization for name in (*added.inputs, "y")]
+    assert all(q is not None for q in steps)
+    coarsest, out = max(q.scale[0] for q in steps if q), steps[-1]
+    assert out is not None and out.scale[0] == np.float32(1e-9)
+    assert coarsest < 2**19 * out.scale[0]
+    assert lowered.integer_error() <= 1e-3
+
+
+def test_a_scale_that_no_kernel_takes_is_not_kept() -> None:
+    text = NOTHING_ADDED.replace("1.0e-9", "1.0e-31")
+    model = parsed(text, opset=21)
+    zeros = {"x": np.zeros((1, 4), np.float32), "z": np.zeros((1, 4), np.float32)}
+    lowered = next(made for _, made in every_lowering(model, [zeros]))
+    scales = [t.quantization.scale[0] for t in lowered.integer.tensors.values() if t.quantization]
+    assert min(scales) > 1e-15 and lowered.integer_error() == 0.0
