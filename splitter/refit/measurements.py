@@ -23,6 +23,9 @@ FORMAT, VERSION = "splitter measurements", 1
 RUNS = 10
 """Fewer runs than this have no median worth fitting to."""
 
+QUICKEST, SLOWEST = 1e-4, 1e6
+"""Milliseconds of a part that are believed: a clock's tick, and a quarter of an hour."""
+
 
 class _Read(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
@@ -57,7 +60,7 @@ class Machine(_Read):
 
 
 class Settings(_Read):
-    threads: int = Field(default=1, ge=1)
+    threads: int = Field(default=1, ge=1, le=1024)
     xnnpack: bool = False
     isolate: bool = False
 
@@ -104,7 +107,9 @@ def read_measurements(
     Raises SplitterError with everything that cannot be used.
     """
     read_ones = [(path, _parsed(path)) for path in files]
-    problems = [text for path, one in read_ones for text in _unfit(path, one, target)]
+    problems = [f"{folder}: there is no such folder" for folder in bundles if not folder.is_dir()]
+    problems += [f"{path}: given twice" for path in dict.fromkeys(files) if files.count(path) > 1]
+    problems += [text for path, one in read_ones for text in _unfit(path, one, target)]
     problems += _uneven([one for _, one in read_ones], devices)
     known = _tflite_files([*bundles, *(path.parent for path in files)])
     parts: list[Measured] = []
@@ -151,8 +156,10 @@ def _parsed(path: Path) -> Measurements:
 
 
 def _unfit(path: Path, one: Measurements, target: Target) -> Iterator[str]:
-    if (one.format, one.schema_version) != (FORMAT, VERSION):
-        yield f"{path}: {one.format!r} version {one.schema_version}; this reads version {VERSION}"
+    if one.format != FORMAT:
+        yield f"{path}: its format is {one.format!r}, not {FORMAT!r}"
+    elif one.schema_version != VERSION:
+        yield f"{path}: {FORMAT!r} version {one.schema_version}; this reads version {VERSION}"
     if one.target != target.name:
         yield f"{path}: measured with a bundle for {one.target}, not for {target.name}"
     if one.runs < RUNS:
@@ -160,8 +167,14 @@ def _unfit(path: Path, one: Measurements, target: Target) -> Iterator[str]:
     if one.settings.isolate:
         yield f"{path}: --isolate puts a pipe between, its times are not those of the parts"
     for part in one.parts:
-        if not part.invoke_ms.median:
+        ms, passed = part.invoke_ms.median, part.transfer_ms.median
+        if not ms:
             yield f"{path}: {part.file} took no time at all"
+        elif not all(QUICKEST <= time <= SLOWEST for time in (ms, passed) if time):
+            yield (
+                f"{path}: {part.file} took {ms:g} ms and {passed:g} ms to pass its tensors;"
+                f" {QUICKEST:g} to {SLOWEST:g} ms are believed"
+            )
 
 
 def _uneven(read_ones: Sequence[Measurements], devices: Collection[Device]) -> Iterator[str]:
@@ -187,10 +200,15 @@ def _refuse(problems: Sequence[str], devices: Collection[Device]) -> None:
     if not problems:
         return
     text = problems[0] if len(problems) == 1 else "".join(f"\n  - {one}" for one in problems)
-    hint = "--bundle OUT says where the measured parts are"
-    if any("is for the NPU" in one for one in problems) or "npu" in devices:
-        hint += "; --only cpu refits the CPU's figures alone, from parts that ran there"
-    raise SplitterError(f"cannot be used: {text}", where="measurements", hint=hint)
+    hints = {
+        "no file here is": "--bundle OUT says where the measured parts are",
+        "are too few": f"on the board: python3 glue/run.py --bench {10 * RUNS}",
+    }
+    if "npu" in devices:
+        only = "--only cpu refits the CPU's figures alone, from parts that ran there"
+        hints |= {"is for the NPU": only, "no part ran": only}
+    helps = dict.fromkeys(hint for sign, hint in hints.items() if sign in text)
+    raise SplitterError(f"cannot be used: {text}", where="measurements", hint="; ".join(helps))
 
 
 def _tflite_files(folders: Sequence[Path]) -> dict[str, Path]:

@@ -155,7 +155,9 @@ def test_rules_read_for_another_version_stay_those_of_the_file(board: Callable[[
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another target": ({"target": "rk3588"}, "a bundle for rk3588, not for imx95"),
     "too few runs": ({"runs": 3}, "3 runs are too few"),
-    "another format": ({"schema_version": 2}, "version 2; this reads version 1"),
+    "another version": ({"schema_version": 2}, "version 2; this reads version 1"),
+    "another format": ({"format": "x"}, "its format is 'x', not 'splitter measurements'"),
+    "cores of no board": ({"settings": {"threads": 10**9}}, "settings.threads"),
     "no parts": ({"parts": []}, "no part ran on the NPU"),
     "a pipe between": ({"settings": {"isolate": True}}, "--isolate"),
     "no numbers": ({"runs": "many"}, "not what glue/run.py --bench writes: runs"),
@@ -169,6 +171,30 @@ def test_what_cannot_be_used_is_refused(case: str, board: Callable[[int], Any]) 
     with pytest.raises(SplitterError) as refused:
         refit(IMX95, [path], devices=["npu"])
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("ms", [1e300, 1e12, 1e-9, 1e-300])
+@pytest.mark.parametrize("what", ["invoke_ms", "transfer_ms"])
+def test_times_that_no_part_takes_are_refused(
+    ms: float, what: str, board: Callable[[int], Any]
+) -> None:
+    path = board(1).measure(IMX95, "npu")
+    report = json.loads(path.read_text())
+    report["parts"][0][what]["median"] = ms
+    path.write_text(json.dumps(report))
+    with pytest.raises(SplitterError, match=r"0\.0001 to 1e\+06 ms are believed"):
+        refit(IMX95, [path], devices=["npu"])
+
+
+def test_a_file_given_twice_and_a_bundle_that_is_not_there_are_told_together(
+    board: Callable[[int], Any],
+) -> None:
+    path = board(1).measure(IMX95, "npu")
+    with pytest.raises(SplitterError) as refused:
+        refit(IMX95, [path, path], devices=["npu"], bundles=[Path("nowhere")])
+    assert "given twice" in refused.value.what
+    assert "nowhere: there is no such folder" in refused.value.what
+    assert refused.value.hint == "", "no advice that does not help"
 
 
 def test_parts_made_anew_since_are_refused(board: Callable[[int], Any]) -> None:
