@@ -20,7 +20,7 @@ def compare_command(
     calibration: args.Calibration = "",
     calibration_samples: args.CalibrationSamples = 8,
     validation: args.Validation = "",
-    verify_samples: args.VerifySamples = 8,
+    verify_samples: args.VerifySamples = 6,
     preprocess: args.Preprocess = "",
     mean: args.Mean = "",
     std: args.Std = "",
