@@ -37,10 +37,11 @@ def to_html(study: Study) -> str:
     )
     page = environment.from_string(_packaged("splitter.compare", TEMPLATE))
     style = _packaged("splitter.report", "report.css") + _packaged("splitter.compare", STYLE)
+    goal = study.goal if study.decides else None  # 100 % of likeness would hide the differences
     pictures = [
         (
             target,
-            Markup(draw_pareto(rows, figure=study.figure_name, goal=study.goal)),
+            Markup(draw_pareto(rows, figure=study.figure_name, goal=goal)),
             Markup(draw_bars(rows)),
         )
         for target in study.targets
