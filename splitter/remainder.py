@@ -32,6 +32,13 @@ MOST = 64
 """Values that the TFLite parts may hand on, at most: with more there is no cut worth the name."""
 
 
+NOTHING_LEFT = (
+    "nothing is left for TFLite before them: they read the model's inputs, or too many values lie"
+    " between; there is nothing to split, and ONNX Runtime runs the file as it is"
+)
+"""What helps where no cut does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Port:
     """A value at the border of the ONNX part; a length is None where data decides it."""
@@ -76,8 +83,7 @@ def split_off(
         raise SplitterError(
             f"nothing is left for TFLite: {Unsupported(found.causes).what}",
             where="--cpu-runtime",
-            hint="they read the model's inputs, or too many values lie between: there is "
-            "nothing to split, and ONNX Runtime runs the file as it is",
+            hint=NOTHING_LEFT,
         )
     return ending_at(model, found.ends), _behind(model, found)
 
@@ -93,7 +99,10 @@ def named_in_full(model: Model, *, shapes: Mapping[str, tuple[int, ...]]) -> Ite
         yield
     except Unsupported:
         found = survey(model, shapes=shapes)
-        raise Unsupported(found.causes, ends=found.ends) from None
+        refusal = Unsupported(found.causes, ends=found.ends)
+        if found.causes and not 0 < len(found.ends) <= MOST:
+            refusal.hint = NOTHING_LEFT
+        raise refusal from None
 
 
 @dataclass(frozen=True)

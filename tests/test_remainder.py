@@ -128,6 +128,14 @@ def test_a_model_of_which_nothing_is_left_for_tflite_is_refused_with_the_reason(
         split_off(model, shapes={})
 
 
+def test_where_no_cut_helps_none_is_proposed() -> None:
+    model = as_model(model_of("g (float[4] x) => (int64[1,K] y) { y = NonZero(x) }"))
+    with pytest.raises(Unsupported) as refused, named_in_full(model, shapes={}):
+        normalize(model, shapes={})
+    assert "ONNX Runtime runs the file as it is" in refused.value.hint
+    assert "--" not in refused.value.hint, "no option is named that does not help"
+
+
 UNWRITTEN = """g (float[1,2,8,8] x) => (float[K,2] y, float[1] d) <float[2,2,3,3] w> {
   c = Conv<pads = [1,1,1,1]>(x, w)
   det = Det(c)

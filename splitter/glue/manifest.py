@@ -112,7 +112,11 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise SplitterError(f"cannot be read: {error.strerror}", where=str(path)) from None
+        raise SplitterError(
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            hint="a bundle is a folder that `split` wrote, whole",
+        ) from None
     return from_json(text, where=str(path))
 
 

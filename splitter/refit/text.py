@@ -35,10 +35,10 @@ def _lines(found: Refit, out: str) -> Iterator[str]:
     count = len(found.residuals)
     yield f"{found.target}: {count} measured time{'s' if count > 1 else ''}"
     yield ""
-    yield f"{'milliseconds':52}{'measured':>10}{'before':>10}{'now':>10}"
+    yield f"{'milliseconds':50}{'measured':>10}{'before':>10}{'now':>10}"
     worst = sorted(found.residuals, key=lambda one: -abs(one.after / one.measured - 1))
     for one in worst[:WORST]:
-        yield f"{one.label[-50:]:52}{one.measured:10.3f}{one.before:10.3f}{one.after:10.3f}"
+        yield f"{one.label[-49:]:50}{one.measured:10.3f}{one.before:10.3f}{one.after:10.3f}"
     if len(worst) > WORST:
         yield f"... and {len(worst) - WORST} that are met better"
     yield f"median error: {found.error_before:.0%} before, {found.error_after:.0%} now"
