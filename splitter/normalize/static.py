@@ -64,20 +64,23 @@ def as_cause(obstacle: Obstacle) -> Cause:
 
 
 def refuse_empty(draft: Draft) -> None:
-    """Error that names the values of length 0 that the graph still computes or gives."""
+    """Error that names the values that the graph still computes or gives and that hold nothing.
+
+    Of length 0, or below where a window is longer than what it slides over.
+    """
     left = [n for node in draft.nodes for n in node.outputs if n and _empty(draft, n)]
     left += [n for n in draft.outputs if n in draft.constants and _empty(draft, n)]
     if left:
         written = ", ".join(f"{name} {list(draft.shape(name) or ())}" for name in left)
         raise SplitterError(
             f"values without elements: {written}; no TFLite kernel takes them",
-            hint="export the model without them, or with lengths of at least 1; --outputs NAME,... "
-            "leaves outputs out",
+            hint="export the model without them, or give --shape lengths that the model's windows fit "
+            "into; --outputs NAME,... leaves outputs out",
         )
 
 
 def _empty(draft: Draft, name: str) -> bool:
-    return 0 in (draft.shape(name) or ())
+    return any(length < 1 for length in draft.shape(name) or ())
 
 
 def is_static(draft: Draft, name: str) -> bool:

@@ -46,6 +46,17 @@ def test_an_output_without_elements_is_refused_by_name() -> None:
     assert "z [2, 0]" in text and "--outputs" in text
 
 
+def test_a_window_longer_than_what_it_slides_over_is_refused_by_name() -> None:
+    text = refusal(
+        """g (float[1,2,N] x) => (float[1,2,M] z) {
+            y = AveragePool<kernel_shape=[5]>(x)
+            z = Relu(y)
+        }""",
+        {"x": (1, 2, 3)},
+    )
+    assert "y [1, 2, -1]" in text and "--shape" in text
+
+
 def test_a_bound_shape_reaches_every_value() -> None:
     body = "g (float[N,6] x) => (float[A,B] y) { s = Shape(x) y0 = Reshape(x, s) y = Relu(y0) }"
     model = normalize(as_model(model_of(body)), shapes={"x": (5, 6)})
