@@ -74,8 +74,8 @@ def refuse_empty(draft: Draft) -> None:
         written = ", ".join(f"{name} {list(draft.shape(name) or ())}" for name in left)
         raise SplitterError(
             f"values without elements: {written}; no TFLite kernel takes them",
-            hint="export the model without them, or give --shape lengths that the model's windows fit "
-            "into; --outputs NAME,... leaves outputs out",
+            hint="export the model without them, or give --shape lengths that its windows fit into; "
+            "--outputs NAME,... leaves outputs out",
         )
 
 
