@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from splitter.quantize import Range, quantize
+from splitter.tflite.types import LiteGraph, Operator, Tensor
 from tests.ops.lowered import Lowered, every_lowering, parsed
 
-STATE = """(float[1,40] h, float[1,40] c) => (float[2,1,40] state, float[1,40] y) {
-  small = Add (h, h)
-  axis = Constant<value = int64[1] {0}>()
-  a = Unsqueeze (small, axis)
-  b = Unsqueeze (c, axis)
-  state = Concat<axis = 0> (a, b)
-  y = Mul (small, small)
-}"""
+SHAPES = {"h": (1, 40), "c": (1, 1, 40), "small": (1, 40), "a": (1, 1, 40), "state": (2, 1, 40)}
+STATE = (
+    Operator("ADD", ("h", "h"), ("small",), {"fused_activation_function": "NONE"}, "cell"),
+    Operator("RESHAPE", ("small", "shape"), ("a",), {"new_shape": (1, 1, 40)}, "cell"),
+    Operator("CONCATENATION", ("a", "c"), ("state",), {"axis": 0}, "cell"),
+    Operator("LOGISTIC", ("small",), ("y",), {}, "next"),
+)
 POOLED = """(float[1,2,8,8] x) => (float[1,2,4,4] y) {
   mean = AveragePool<kernel_shape = [2, 2], strides = [2, 2]> (x)
   y = Sigmoid (mean)
@@ -25,17 +26,19 @@ def only(body: str, sample: dict[str, np.ndarray]) -> Lowered:
     return next(made for _, made in every_lowering(parsed(body, opset=17), [arrays]))
 
 
-def scale(made: Lowered, name: str) -> float:
-    known = made.integer.tensors[name].quantization
-    assert known is not None
-    return known.scale[0]
-
-
 def test_a_hidden_state_beside_a_wide_cell_state_keeps_its_scale_for_others() -> None:
-    random = np.random.default_rng(0)
-    made = only(STATE, {"h": random.normal(0, 1, (1, 40)), "c": random.normal(0, 20, (1, 40))})
-    assert scale(made, "state") > 0.2
-    assert scale(made, "small") < 0.05
+    """It goes into the joined state through a reshape, which must not hide its other reader."""
+    tensors = {name: Tensor(name, shape, "float32") for name, shape in SHAPES.items()}
+    tensors["y"] = Tensor("y", (1, 40), "float32")
+    tensors["shape"] = Tensor("shape", (3,), "int32", np.array([1, 1, 40], np.int32))
+    graph = LiteGraph(("h", "c"), ("state", "y"), tensors, STATE)
+    wide, narrow = (np.linspace(-size, size, 99, dtype=np.float32) for size in (40, 2))
+    ranges = {n: Range(-40, 40, wide) if n in ("c", "state") else Range(-2, 2, narrow)
+              for n in (*SHAPES, "y")}  # fmt: skip
+    made = quantize(graph, ranges, npu=())
+    scales = {n: t.quantization.scale[0] for n, t in made.tensors.items() if t.quantization}
+    assert scales["state"] > 0.2
+    assert scales["small"] < 0.02
 
 
 def test_values_that_a_mean_evens_out_are_not_cut_for_what_follows_it() -> None:
