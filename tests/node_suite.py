@@ -33,6 +33,7 @@ from splitter.normalize import normalize
 from splitter.normalize.canonical import NEWEST
 from splitter.ops import OPS
 from splitter.tflite.runtime import Interpreter, KernelError
+from splitter.tflite.types import LiteGraph
 from splitter.tflite.write import write
 
 Array = NDArray[Any]
@@ -110,7 +111,7 @@ def scope(test: TestCase) -> str:
     if opset_of(model) > NEWEST:
         return f"opsets after {NEWEST}"
     arrays = [array for data in test.data_sets for arrays in data for array in arrays]
-    return "tensors without elements" if any(_array(a).size == 0 for a in arrays) else ""
+    return "tensors without elements" if any(array_of(a).size == 0 for a in arrays) else ""
 
 
 def outcome(name: str) -> Outcome:
@@ -122,7 +123,8 @@ def outcome(name: str) -> Outcome:
     kind: Kind = "pass"
     for inputs, wanted in test.data_sets:
         arrays = {
-            value.name: _array(a) for value, a in zip(test.model.graph.input, inputs, strict=False)
+            value.name: array_of(a)
+            for value, a in zip(test.model.graph.input, inputs, strict=False)
         }
         try:
             got, bound = _run_either(test.model, arrays)
@@ -132,12 +134,13 @@ def outcome(name: str) -> Outcome:
             return Outcome(name, operator, opset, "refused", f"at run time: {error}")
         kind = "pass with constants" if bound else kind
         for produced, expected in zip(got, wanted, strict=True):
-            if problem := difference(produced, _array(expected), test):
+            if problem := difference(produced, array_of(expected), test):
                 return Outcome(name, operator, opset, "wrong", problem)
     return Outcome(name, operator, opset, kind)
 
 
-def _array(value: Any) -> Array:
+def array_of(value: Any) -> Array:
+    """An array of a data set, whatever it is stored as."""
     if isinstance(value, onnx.TensorProto):
         return numpy_helper.to_array(value)
     return np.asarray(value)
@@ -163,6 +166,19 @@ def _run_either(model: onnx.ModelProto, arrays: dict[str, Array]) -> tuple[list[
 def _run(
     model: onnx.ModelProto, arrays: dict[str, Array], *, constants: Sequence[str]
 ) -> list[Array]:
+    interpreter = Interpreter(write(lowered(model, arrays, constants=constants)))
+    feeds = {
+        name: _fitting(arrays[name], detail["dtype"]) for name, detail in interpreter.inputs.items()
+    }
+    results = interpreter.run(feeds)
+    return [results[value.name] for value in model.graph.output]
+
+
+def lowered(
+    model: onnx.ModelProto, arrays: dict[str, Array], *, constants: Sequence[str]
+) -> LiteGraph:
+    """The float graph of a test, with the first lowerings that apply. constants: inputs that are
+    bound to their arrays."""
     bound = onnx.ModelProto()
     bound.CopyFrom(model)
     graph = bound.graph
@@ -183,12 +199,7 @@ def _run(
         for way in reversed(OPS[unit.op].lowerings)
         if way.applies(units, unit) is None
     }
-    interpreter = Interpreter(write(lower(units, lowerings)))
-    feeds = {
-        name: _fitting(free[name], detail["dtype"]) for name, detail in interpreter.inputs.items()
-    }
-    results = interpreter.run(feeds)
-    return [results[value.name] for value in graph.output]
+    return lower(units, lowerings)
 
 
 def _fitting(array: Array, dtype: Any) -> Array:

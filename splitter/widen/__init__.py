@@ -28,7 +28,9 @@ from splitter.widen.search import (
     gains,
     rate,
     samples_for,
+    samples_to_judge,
     share,
+    spread,
 )
 from splitter.widen.trial import prepare_trial
 from splitter.width import AUTO, Widening, free_inputs, off_the_npu, units_on
@@ -80,28 +82,31 @@ def widen(
         return Widening()
     groups = blocks(single, tail)
     count = samples_for(tail, len(groups), len(samples))
-    chosen = samples[:: len(samples) // count][:count]
-    bench = Bench(floats, requantize, plan, chosen, task)
-    best = bench.of_integers(everything.tensors)
-    gain = gains(bench.of_integers(frozenset()), best)
+    many = samples_to_judge(tail, count, len(samples))
+    judge = Bench(floats, requantize, plan, spread(samples, many), task)
+    best = judge.of_integers(everything.tensors)
+    gain = gains(judge.of_integers(frozenset()), best)
     if not gain:
-        return Widening(samples=count)
+        return Widening(samples=many)
+    bench = judge
+    if many > count:
+        bench = Bench(floats, requantize, plan, spread(samples, count), task)
     rated = rate(bench, groups, gain, threads=threads, step=step)
-    return _settle(bench, rated, gain, best=share(best, gain)) or everything
+    return _settle(judge, rated, gain, best=share(best, gain)) or everything
 
 
 def _settle(
     bench: Bench, rated: Sequence[Rated], gain: Mapping[str, float], *, best: float
 ) -> Widening | None:
     """The least choice whose integers hold what the rating promised; None when that is all."""
-    promised = LEFT
-    while len(chosen := choose(rated, promised)) < len(rated):
+    promised, least = LEFT, 0
+    while len(chosen := choose(rated, promised, least=least)) < len(rated):
         names = frozenset(name for one in chosen for name in one.group.tensors)
         left = share(bench.of_integers(names), gain) - best
         if left <= LEFT:
             units = tuple(unit for one in chosen for unit in one.group.units)
             return Widening(names, units, samples=len(bench.samples), left=max(0.0, left))
-        promised /= 2
+        promised, least = promised / 2, 2 * len(chosen) + 1  # few judgments, whatever the ratings
     return None
 
 

@@ -29,6 +29,8 @@ LEFT = 0.1
 """Share of what 8 bits cost, as squared error, that may stay; the rest is gained by 16 bits."""
 WORK = 2e11
 """Multiply-accumulates that the search may run in float: about a minute on one core."""
+JUDGED = 6e9
+"""Multiply-accumulates in 16 bits for one judgment of integers: about ten seconds on one core."""
 SAMPLES = 16
 """Samples used at most."""
 CALL = 50_000
@@ -105,7 +107,7 @@ def gains(eight: Damage, sixteen: Damage) -> Mapping[str, float]:
 
 def share(cost: Damage, gain: Mapping[str, float]) -> float:
     """A cost relative to what can be gained, the mean over the figures that count."""
-    return float(np.mean([max(0.0, cost[name]) / gain[name] for name in gain]))
+    return float(np.mean([max(0.0, cost.get(name, 0.0)) / gain[name] for name in gain]))
 
 
 def rate(
@@ -122,16 +124,16 @@ def rate(
     return rated
 
 
-def choose(rated: Sequence[Rated], left: float) -> list[Rated]:
+def choose(rated: Sequence[Rated], left: float, *, least: int = 0) -> list[Rated]:
     """The groups to widen, so that the shares of the others sum up to at most `left`.
 
-    Most error for the work first; of equals the earlier in the graph.
+    least: so many groups anyway. Most error for the work first; of equals the earlier one.
     """
     order = sorted(range(len(rated)), key=lambda i: (-rated[i].share / (rated[i].work + CALL), i))
     rest = sum(one.share for one in rated)
-    chosen = []
+    chosen: list[Rated] = []
     for i in order:
-        if rest <= left:
+        if rest <= left and len(chosen) >= least:
             break
         chosen.append(rated[i])
         rest -= rated[i].share
@@ -151,6 +153,18 @@ def samples_for(graph: LiteGraph, groups: int, given: int) -> int:
     """How many samples the work allows, at least one."""
     once = sum(unit_work(graph).values()) * max(1, groups)
     return max(1, min(SAMPLES, given, int(WORK / max(1.0, once))))
+
+
+def samples_to_judge(graph: LiteGraph, rated: int, given: int) -> int:
+    """How many samples integers are judged on, at least as many as units are rated on: a few
+    changed answers say more than one."""
+    once = sum(unit_work(graph).values())
+    return max(rated, min(SAMPLES, given, int(JUDGED / max(1.0, once))))
+
+
+def spread(samples: Sequence[Mapping[str, Array]], count: int) -> Sequence[Mapping[str, Array]]:
+    """So many of the samples, from all over them."""
+    return samples[:: len(samples) // count][:count]
 
 
 def blocks(groups: Sequence[Group], graph: LiteGraph) -> list[Group]:

@@ -14,7 +14,7 @@ from splitter.tail import Lead, halves, real, run_float
 from splitter.tflite.types import Array, LiteGraph, Operator, Tensor
 from splitter.verify import Task
 from splitter.widen import choose_widths, prepare_trial, widen
-from splitter.widen.rounding import group_units, rounded
+from splitter.widen.rounding import Group, group_units, rounded
 from splitter.widen.search import Rated, blocks, choose
 from splitter.width import Widening
 
@@ -166,3 +166,10 @@ def test_blocks_hold_every_unit_once_in_order(case: Case) -> None:
     groups = group_units(tail, integer, {"big", "coarse", "fine", "free"})
     joined = blocks(groups, tail)
     assert [u for g in joined for u in g.units] == [u for g in groups for u in g.units]
+
+
+def test_units_that_were_rated_harmless_are_still_taken_in_when_more_are_wanted() -> None:
+    """A few samples may show no changed answer for any unit alone."""
+    rated = [Rated(Group((name,), frozenset([name]), frozenset()), 0.0, 1.0) for name in "abcd"]
+    assert choose(rated, 0.1) == []
+    assert [one.group.units[0] for one in choose(rated, 0.1, least=3)] == ["a", "b", "c"]
