@@ -74,7 +74,7 @@ def refuse_empty(draft: Draft) -> None:
         written = ", ".join(f"{name} {list(draft.shape(name) or ())}" for name in left)
         raise SplitterError(
             f"values without elements: {written}; no TFLite kernel takes them",
-            hint="export the model without them, or give --shape lengths that its windows fit into; "
+            hint="export the model without them, or give --shape lengths that its windows fit in; "
             "--outputs NAME,... leaves outputs out",
         )
 
