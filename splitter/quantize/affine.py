@@ -24,13 +24,12 @@ def affine(low: float, high: float, *, bits: int, symmetric: bool) -> Quantizati
     return Quantization((usable(max(below, above)),), (zero,))
 
 
-LEAST = 1e-14
-"""The least scale. Kernels that add two tensors give up the process where one's scale is 2^51 times
-the other's (LiteRT 2: a shift over 31), and what is always 0 has scale 1."""
+LEAST = 1e-30
+"""The least scale: near the least numbers that float32 holds in full, products of two have none."""
 
 
 def usable(scale: float) -> float:
-    """A positive float32 scale; a tensor that is always 0, or as good as, gets a harmless one."""
+    """A positive float32 scale; a tensor that is always 0 gets a harmless one."""
     return float(np.float32(scale)) if scale > LEAST else 1.0
 
 
