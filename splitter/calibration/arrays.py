@@ -106,12 +106,19 @@ def _box_problems(found: Mapping[str, Header]) -> list[str]:
     return problems
 
 
+NAMED = 3
+"""Arrays that no input is called like, by name; more are counted."""
+
+
 def _name_problems(headers: Mapping[str, Header], inputs: Sequence[Value]) -> list[str]:
     wanted = [value.name for value in inputs]
     missing = [name for name in wanted if name not in headers]
     extra = [name for name in headers if name not in wanted and name not in NOTES]
     problems = [f"no array for input {n}; {_near(n, extra or list(headers))}" for n in missing]
     unnamed = extra if len(extra) > len(missing) or not missing else []
+    if len(unnamed) > NAMED:
+        others = f"{', '.join(unnamed[:NAMED])} and {len(unnamed) - NAMED} more"
+        return [*problems, f"{others} are no inputs of the model"]
     return problems + [f"{n} is no input of the model; {nearest(n, wanted)}" for n in unnamed]
 
 

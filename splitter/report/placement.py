@@ -18,6 +18,7 @@ from splitter.tflite.types import Operator
 
 BEHIND = "fit the NPU, but read what the CPU computes, and the plan has no NPU part after it"
 CHEAPER = "fit the NPU, but moving the data there would take longer than it saves"
+ASKED = "fit the NPU, and are here because the plan keeps to {} as given"
 NO_NPU = "the target has no NPU"
 
 
@@ -131,7 +132,10 @@ def _why(name: str, device: Device, data: ReportData, behind: set[str]) -> str:
         return NO_NPU
     if not data.support.npu[name].fits:
         return "breaks the target's rules"
-    return BEHIND if name in behind else CHEAPER
+    asked = [option for option in ("cpu", "cut") if data.manifest.options.get(option)]
+    if name in behind:
+        return BEHIND
+    return ASKED.format(" and ".join(f"--{one}" for one in asked)) if asked else CHEAPER
 
 
 def _behind_the_cpu(data: ReportData) -> set[str]:

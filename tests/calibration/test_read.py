@@ -233,6 +233,13 @@ def test_a_name_too_many_offers_the_nearest(tmp_path: Path) -> None:
     assert "did you mean ids?" in refusal(path, [IDS]).what
 
 
+def test_many_names_too_many_are_counted(tmp_path: Path) -> None:
+    runs = {f"in{i}/ids": np.zeros((2, 5), int) for i in range(12)}
+    error = refusal(save(tmp_path / "c.npz", **runs), [IDS])
+    assert "no array for input ids" in error.what
+    assert "in0/ids, in1/ids, in2/ids and 9 more are no inputs of the model" in error.what
+
+
 def test_floats_for_an_integer_input_are_refused(tmp_path: Path) -> None:
     path = save(tmp_path / "c.npz", ids=np.zeros((2, 5)))
     assert "float64; the model takes int64" in refusal(path, [IDS]).what

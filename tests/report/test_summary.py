@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from splitter.plan import Cost, Plan, Segment
 from splitter.report import ReportData, Summary
-from splitter.report.placement import BEHIND
+from splitter.report.placement import BEHIND, CHEAPER, place_units
 
 
 def test_every_unit_is_placed_once(data: ReportData, summary: Summary) -> None:
@@ -35,6 +38,18 @@ def test_a_refused_unit_has_the_rule_and_its_followers_say_they_follow(summary: 
     assert "SIN" in by_op["Sin"].grounds[0].rule
     after = next(p for p in summary.placements if p.op == "Mul" and p.device == "cpu")
     assert after.why == BEHIND or after.reasons
+
+
+@pytest.mark.parametrize("option", ["cut", "cpu"])
+def test_what_was_asked_for_is_not_called_quicker(data: ReportData, option: str) -> None:
+    alone = Plan("all on the CPU", (Segment("cpu", tuple(data.graph.unit)),), {}, Cost(0, 1, 0, 0))
+    free = replace(data, candidates=(alone,))
+    options = {**data.manifest.options, option: ("c",)}
+    asked = replace(free, manifest=data.manifest.model_copy(update={"options": options}))
+    assert CHEAPER in {row.why for row in place_units(free)}
+    said = {row.why for row in place_units(asked)}
+    assert CHEAPER not in said
+    assert any(f"keeps to --{option} as given" in why for why in said)
 
 
 def test_groups_hold_every_unit_of_the_cpu_and_the_dearest_is_first(summary: Summary) -> None:
