@@ -220,7 +220,31 @@ def _standard(op: str) -> Rule:
     return rule
 
 
+MOVED = frozenset(("Transpose", "Reshape", "Squeeze", "Unsqueeze", "MaxPool", "Identity"))
+"""Operators that leave the parameters of a quantized tensor as they are."""
+
+
+def _resize(draft: Draft, node: Node) -> None:
+    """Resize of quantized values mixes them: it is done in real ones, in the same parameters."""
+    value = node.inputs[0]
+    maker = draft.producer.get(value)
+    while maker is not None and maker.op in MOVED and not maker.domain:
+        maker = draft.producer.get(maker.inputs[0])
+    quantized = draft.dtype(value) in ("int8", "uint8") and maker is not None
+    if not quantized or maker is None or maker.op != "QuantizeLinear":
+        return
+    if node.attrs.get("mode", "nearest") == "nearest" or maker.attrs.get("axis", 1) != 1:
+        return
+    scale, zero = maker.inputs[1], maker.input(2)
+    if draft.scalar(scale) is None:
+        return
+    w = Writer(draft, node)
+    real = _real(w, value, scale, zero)
+    _stored(w, w.add("Resize", [real, *node.inputs[1:]], **node.attrs), scale, zero)
+
+
 STANDARD: dict[str, Rule] = {
+    "Resize": _resize,
     "QLinearConv": _conv,
     "QLinearMatMul": _matmul,
     "ConvInteger": _conv_integer,

@@ -103,6 +103,22 @@ def test_a_quantized_operator_is_its_float_form_between_scales(name: str) -> Non
     assert known <= set(ops(after)) and not any(node.domain for node in after.graph.node)
 
 
+def test_a_resize_of_quantized_values_mixes_real_ones_in_the_same_steps() -> None:
+    """ONNX Runtime cuts off what is between two steps where QuantizeLinear rounds."""
+    before = model_of("""(float[1,3,8,8] x) => (float[1,3,16,16] y) {
+      none = Constant<value = float[0] {}>()
+      sizes = Constant<value = int64[4] {1, 3, 16, 16}>()
+      m = MaxPool<kernel_shape = [1, 1]>(a)
+      q = Resize<mode = "linear">(m, none, none, sizes)
+    """ + SCALES)  # fmt: skip
+    after = normalize(as_model(before)).proto
+    kinds = ops(after)
+    assert kinds["QuantizeLinear"] == 2 and kinds["DequantizeLinear"] == 2
+    for sample in samples_of(before):
+        wanted, made = (session(m).run(["y"], sample)[0] / STEP for m in (before, after))
+        assert np.abs(wanted - made).max() < 1.01
+
+
 @pytest.mark.parametrize("name", FLOAT)
 def test_a_fused_operator_is_taken_apart(name: str) -> None:
     before = model_of(FLOAT[name], w24=(8, 24))
