@@ -5,7 +5,7 @@ Decides which columns there are. Everything else stands in compare.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 
 from rich.console import Console, RenderableType
@@ -17,8 +17,11 @@ from splitter.compare.study import Study
 from splitter.compare.telling import apart, basis, reading
 from splitter.report import words
 
-NARROWEST, EDGE, TARGET = 18, 9, 12
-"""Columns: of the shortest name, of rank and mark, of a target's name."""
+NARROWEST = 18
+"""Letters of a candidate's name, at least."""
+
+SPARED = ("pass", "passed", "parts", "CPU", "NPU", "frames/s")
+"""Figures that a narrow terminal goes without, in this order; a number cut short is none."""
 
 
 def to_text(study: Study, *, color: bool = False, width: int = 100) -> str:
@@ -45,29 +48,52 @@ def _blocks(study: Study, width: int) -> Iterator[RenderableType]:
         warning = " CALIBRATED WITH RANDOM NUMBERS: no error below means anything "
         yield Text(warning, style="bold white on red")
     yield ""
-    yield _table(study, width)
+    table, spared = _table(study, width)
+    yield table
+    if spared:
+        yield Text(f"Too narrow for {', '.join(spared)}: see compare.html.", style="dim")
     yield ""
     for line in (*reading(study), "", *apart(study), "", *basis(study)):
         yield Text(line)
 
 
-def _table(study: Study, width: int) -> Table:
+def _table(study: Study, width: int) -> tuple[Table, Sequence[str]]:
+    """The table, and the columns that found no room."""
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
     several = len(study.targets) > 1
-    table.add_column("", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    if several:
-        table.add_column("target", no_wrap=True)
-    table.add_column("candidate", no_wrap=True)
-    for name in columns(study):
-        table.add_column(name, justify="right", no_wrap=True)
+    edge = ("", "", *(["target"] if several else []))
+    for place, name in enumerate((*edge, "candidate")):
+        table.add_column(name, justify="left" if place else "right", no_wrap=True)
     lines = [values(row, study) for row in study.rows]
-    fixed = [max(map(len, column)) + 1 for column in zip(columns(study), *lines, strict=True)]
-    room = max(NARROWEST, width - sum(fixed) - EDGE - (TARGET if several else 0))
-    for row, line in zip(study.rows, lines, strict=True):
-        cells = [str(row.rank), mark(row), *([row.target] if several else [])]
-        table.add_row(*cells, title(row, room), *line, style="bold" if row.chosen else "")
-    return table
+    heads = [(str(row.rank), mark(row), *([row.target] if several else [])) for row in study.rows]
+    room = width - sum(map(_widest, zip(edge, *heads, strict=True))) - 1
+    texts = zip(columns(study), *lines, strict=True)
+    wide = {column[0]: _widest(column) for column in texts}
+    spared = _spared(wide, room - NARROWEST)
+    kept = [place for place, name in enumerate(wide) if name not in spared]
+    for name in wide:
+        if name not in spared:
+            table.add_column(name, justify="right", no_wrap=True)
+    left = max(NARROWEST, room - sum(wide[name] for name in wide if name not in spared))
+    for row, head, line in zip(study.rows, heads, lines, strict=True):
+        cells = (*head, title(row, left), *(line[place] for place in kept))
+        table.add_row(*cells, style="bold" if row.chosen else "")
+    return table, spared
+
+
+def _widest(texts: Iterable[str]) -> int:
+    """Columns that these take in a table, with the gap behind them."""
+    return max(map(len, texts)) + 1
+
+
+def _spared(wide: Mapping[str, int], room: int) -> Sequence[str]:
+    """The columns to leave out, so that the others fit into the room."""
+    spared: list[str] = []
+    for name in SPARED:
+        if sum(wide.values()) - sum(wide[one] for one in spared) <= room:
+            break
+        spared.append(name)
+    return [name for name in wide if name in spared]
 
 
 def title(row: Row, room: int) -> str:

@@ -12,6 +12,7 @@ import pytest
 from onnx import numpy_helper
 
 from splitter.compare import CompareOptions, Result, compare
+from splitter.compare.terminal import columns, values
 from splitter.diagnostics import SplitterError
 from splitter.options import Options
 from splitter.progress import Silent
@@ -141,6 +142,29 @@ def test_the_terminal_names_every_candidate_and_what_separates_the_first_two(
     assert max(len(line) for line in text.splitlines()) <= 140
 
 
+def check_width(found: Result, width: int) -> None:
+    """Every number stands whole, every line ends in time, and what had no room is named."""
+    lines = found.text(width=width).splitlines()
+    assert all(len(line) <= width for line in lines)
+    head, *table = lines[next(i for i, line in enumerate(lines) if " candidate " in line) :]
+    last = columns(found.study)[-1]
+    assert head.endswith(last)
+    for row, line in zip(found.study.rows, table, strict=False):
+        figures = dict(zip(columns(found.study), values(row, found.study), strict=True))
+        assert line.split()[0] == str(row.rank)
+        assert figures["on NPU"] in line and figures["total"] in line
+        assert line.endswith(figures[last])
+    spared = [line for line in lines if line.startswith("Too narrow for")]
+    assert bool(spared) == ("pass" not in head.split())
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_narrow_terminal_gets_whole_numbers_in_fewer_columns(
+    measured: Result, width: int
+) -> None:
+    check_width(measured, width)
+
+
 def test_without_calibration_the_estimate_alone_ranks_and_that_is_said(folder: Path) -> None:
     found = run(folder, "estimated")
     assert all(row.measured is None and not row.front for row in found.study.rows)
@@ -155,6 +179,8 @@ def test_several_targets_are_ranked_together(folder: Path) -> None:
     assert {row.target for row in found.study.rows} == {"imx95", "ethos-u85", "cpu"}
     assert sum(row.chosen for row in found.study.rows) == 3
     assert "imx95" in found.text(width=120)
+    for width in (60, 80, 120):
+        check_width(found, width)
 
 
 def test_a_former_comparison_is_replaced_and_a_foreign_folder_is_not(folder: Path) -> None:
