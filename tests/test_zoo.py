@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.corpus.__main__ import FLOAT_LIMIT, INTEGER_LIMIT
 from bench.corpus.cases import Case, find
 from bench.corpus.measure import measure
+from bench.corpus.verdict import FLOAT_LIMIT, INTEGER_LIMIT
 
 ZOO = Path(__file__).parent / "data" / "zoo"
 REFUSED = {"nms": "NonMaxSuppression"}
