@@ -110,7 +110,9 @@ def _costs(first: Row, second: Row) -> str:
     )
     changes = ", ".join(f"{name} {ms:+.2f} ms" for name, ms in parts if abs(ms) >= 0.005)
     passed = first.boundary_bytes - second.boundary_bytes
-    return f"{changes or 'no cost differs by 0.01 ms'}; {passed / 1e3:+.1f} kB passed on"
+    sign = "-" if passed < 0 else "+"
+    handed = f"; {sign}{words.big(abs(passed), 'B')} passed on" if passed else ""
+    return f"{changes or 'no cost differs by 0.01 ms'}{handed}"
 
 
 def _accuracy(first: Row, second: Row) -> str:

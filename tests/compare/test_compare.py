@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from onnx import numpy_helper
 
 from splitter.compare import CompareOptions, Result, compare
+from splitter.compare.telling import _costs
 from splitter.compare.terminal import columns, values
 from splitter.diagnostics import SplitterError
 from splitter.options import Options
@@ -140,6 +142,19 @@ def test_the_terminal_names_every_candidate_and_what_separates_the_first_two(
     assert f"The first, {first.name}, is " in text and second.name in text
     assert "ms" in text and "unit" in text
     assert max(len(line) for line in text.splitlines()) <= 140
+
+
+def test_few_bytes_more_or_less_are_told_in_bytes(measured: Result) -> None:
+    first = measured.study.rows[0]
+    said = [
+        _costs(replace(first, boundary_bytes=more), replace(first, boundary_bytes=less))
+        for more, less in ((24, 0), (0, 24), (9, 9))
+    ]
+    assert [("+24 B" in one, "-24 B" in one, "passed on" in one) for one in said] == [
+        (True, False, True),
+        (False, True, True),
+        (False, False, False),
+    ]
 
 
 def check_width(found: Result, width: int) -> None:
