@@ -86,11 +86,12 @@ Cut = Annotated[
     typer.Option(metavar="VALUE,...", help="The first NPU part ends here.", rich_help_panel=PLACES),
 ]
 MaxSegments = Annotated[
-    int,
+    int | None,
     typer.Option(
         min=1,
         metavar="N",
-        help="At most N parts, the quickest plan; 3 makes an island on the CPU between NPU parts.",
+        help="At most N parts, the quickest plan; 3 makes an island on the CPU between NPU parts. "
+        "Default: one NPU part, and CPU parts behind it and, where that pays off, before it.",
         rich_help_panel=PLACES,
     ),
 ]

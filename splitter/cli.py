@@ -129,7 +129,7 @@ def split(
     npu: args.Npu = None,
     cpu: args.Cpu = None,
     cut: args.Cut = None,
-    max_segments: args.MaxSegments = 2,
+    max_segments: args.MaxSegments = None,
     int16: args.Int16 = None,
     outputs: args.Outputs = None,
     cpu_runtime: args.CpuRuntime = "",

@@ -16,7 +16,7 @@ def compare_command(
     output: args.ComparisonOutput = "",
     cut: args.Cuts = None,
     candidates: args.Candidates = 20,
-    max_segments: args.MaxSegments = 2,
+    max_segments: args.MaxSegments = None,
     calibration: args.Calibration = "",
     calibration_samples: args.CalibrationSamples = 8,
     validation: args.Validation = "",

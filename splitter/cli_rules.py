@@ -145,7 +145,7 @@ def explain_command(
     npu: args.Npu = None,
     cpu: args.Cpu = None,
     cut: args.Cut = None,
-    max_segments: args.MaxSegments = 2,
+    max_segments: args.MaxSegments = None,
     outputs: args.Outputs = None,
     cpu_runtime: args.CpuRuntime = "",
     shape: args.Shape = None,

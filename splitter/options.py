@@ -19,7 +19,8 @@ class Options:
     trust:         the weakest confidence of a rule that may put a unit on the NPU.
     int16:         names of values or nodes that take 16 bits outside the NPU, or ("auto",).
     npu, cpu:      names of nodes that must sit there. cut: values at which the first NPU part ends.
-    max_segments:  at most so many parts; None: more than two where each pays off by the estimate.
+    max_segments:  at most so many parts, the quickest plan; None: one on the NPU, CPU parts
+                   behind it and, where that pays off by the estimate, before it.
     cpu_runtime:   "onnxruntime": runs what TFLite has no operator for, as an ONNX part; or "".
     task:          "detection", "classification", "" to be guessed from the outputs.
     """
@@ -41,7 +42,7 @@ class Options:
     npu: tuple[str, ...] = ()
     cpu: tuple[str, ...] = ()
     cut: tuple[str, ...] = ()
-    max_segments: int | None = 2
+    max_segments: int | None = None
     keep_float: bool = False
     threads: int = 2
     cpu_runtime: str = ""

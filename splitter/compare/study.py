@@ -144,7 +144,7 @@ def _candidates(
         npu=job.npu,
         cpu=job.cpu,
         cuts=options.cuts,
-        max_segments=job.max_segments or 2,
+        max_segments=job.max_segments,
         count=options.candidates,
         makers=makers,
     )

@@ -34,6 +34,7 @@ def plan(
     cpu: Sequence[str] = (),
     cut: Sequence[str] = (),
     max_segments: int | None = None,
+    npu_segments: int | None = None,
     look: int = SEGMENTS,
     makers: Mapping[str, str] = NO_MAKERS,
 ) -> tuple[Plan, ...]:
@@ -42,10 +43,12 @@ def plan(
     npu, cpu: names of what must sit there. cut: names of what the first segment, on the NPU, ends
     at; two segments are made unless more are allowed. makers, names: as in `read_wishes`.
     max_segments: at most so many, the quickest plan; None: more than two where that pays off.
+    npu_segments: then at most so many of them on the NPU, with CPU segments before and behind.
     look: other candidates have up to so many segments; fewer are found sooner.
     Raises SplitterError for names that do not exist and wishes that cannot be.
     """
-    most = max_segments or (2 if cut else SEGMENTS)
+    at_all = SEGMENTS if npu_segments is None else 2 * npu_segments + 1
+    most = max_segments or (2 if cut else at_all)
     wishes = read_wishes(graph, npu=npu, cpu=cpu, cut=cut, makers=makers)
     free = problem_of(graph, support, target)
     problem = pinned(free, npu=wishes.npu, cpu=wishes.cpu)
@@ -59,7 +62,8 @@ def plan(
     if cut:
         first = planner.cut(prefix, most, title=wishes.title(cut))
     else:
-        first = planner.chosen(found, most, thrifty=max_segments is None)
+        calls = None if max_segments else npu_segments
+        first = planner.chosen(found, most, calls=calls, thrifty=max_segments is None)
     return _ranked(planner, first, found, wishes)
 
 

@@ -61,13 +61,14 @@ def catalogue(
     npu: Sequence[str] = (),
     cpu: Sequence[str] = (),
     cuts: Sequence[Sequence[str]] = (),
-    max_segments: int = 2,
+    max_segments: int | None = None,
     count: int = 20,
     makers: Mapping[str, str] = NO_MAKERS,
 ) -> Catalogue:
     """Different plans, about `count`: cuts between blocks fill up what the others leave.
 
-    npu, cpu, max_segments: as in `plan`; more segments are tried all the same. cuts: each a list of
+    npu, cpu: as in `plan`. max_segments: at most so many; None: one on the NPU, as `split` plans by
+    itself. More segments are tried all the same. cuts: each a list of
     tensors at which the first NPU segment ends. Raises SplitterError as `plan` does.
     """
     names = [name for cut in cuts for name in cut]
@@ -75,10 +76,18 @@ def catalogue(
     problem = pinned(problem_of(graph, support, target), npu=wishes.npu, cpu=wishes.cpu)
     planner = Planner(graph, support, target, problem)
     make = partial(
-        plan, graph, support, target, npu=npu, cpu=cpu, max_segments=max_segments, makers=makers
+        plan,
+        graph,
+        support,
+        target,
+        npu=npu,
+        cpu=cpu,
+        max_segments=max_segments,
+        npu_segments=1,
+        makers=makers,
     )
     first, *others = make()
-    entries = [Entry(first, "planner", _segments_option(first))]
+    entries = [Entry(first, "planner", _segments_option(first) if max_segments else ())]
     for cut in cuts:
         entries.append(Entry(make(cut=cut)[0], "cut", ("--cut", ",".join(cut))))
     usual = (ALL_CPU, LARGEST)

@@ -50,13 +50,24 @@ class Planner:
         """The best placements by shape, within what the target takes."""
         return self._best(self.problem, most)
 
-    def chosen(self, found: Mapping[Shape, Placement], most: int, *, thrifty: bool) -> Plan:
-        """The quickest plan of at most so many segments; thrifty: further ones save their share."""
-        allowed = [one for one in found.values() if one.segments <= most]
+    def chosen(
+        self, found: Mapping[Shape, Placement], most: int, *, calls: int | None, thrifty: bool
+    ) -> Plan:
+        """The quickest plan of at most so many segments, `calls` of them on the NPU.
+
+        thrifty: segments beyond two save their share.
+        """
+        allowed = [
+            one
+            for shape, one in found.items()
+            if shape.segments <= most and (calls is None or shape.npu <= calls)
+        ]
         placements = sorted(allowed, key=lambda one: (one.segments, one.ms))
         if not placements:
             raise SplitterError(
-                f"no plan of at most {most} segments has every unit where it must be",
+                f"no plan of at most {most} segments"
+                + ("" if calls is None else f", {calls} on the NPU,")
+                + " has every unit where it must be",
                 where="--npu, --cpu",
                 hint="allow more with --max-segments",
             )

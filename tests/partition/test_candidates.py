@@ -48,11 +48,14 @@ def plans(
     name: str = "imx95",
     *,
     max_segments: int | None = None,
+    npu_segments: int | None = None,
     **wishes: tuple[str, ...],
 ) -> tuple[Plan, ...]:
     target = load_target(name)
     support = judge(graph, target, trust="proxy")
-    return plan(graph, support, target, max_segments=max_segments, **wishes)
+    return plan(
+        graph, support, target, max_segments=max_segments, npu_segments=npu_segments, **wishes
+    )
 
 
 def test_every_candidate_covers_every_unit_once_and_only_reads_backwards() -> None:
@@ -132,6 +135,24 @@ def test_a_unit_on_the_npu_may_follow_one_on_the_cpu_when_more_segments_are_allo
 def test_an_island_is_given_back_to_the_cpu_when_no_further_segment_is_worth_its_call() -> None:
     assert len(plans(ISLAND)[0].segments) <= 2
     assert plans(ISLAND, max_segments=3)[0].cost.total_ms <= plans(ISLAND)[0].cost.total_ms
+
+
+def test_one_segment_on_the_npu_may_stand_between_two_on_the_cpu() -> None:
+    middle = chain(
+        ("sine", "Sin", ("x",), "t0"),
+        *((f"{i}", "FullyConnected", (f"t{i}", "w"), f"t{i + 1}") for i in range(8)),
+        ("cosine", "Cos", ("t8",), "y"),
+    )
+    assert len(plans(middle, max_segments=2)[0].segments) <= 2
+    first = plans(middle, npu_segments=1)[0]
+    assert [segment.device for segment in first.segments] == ["cpu", "npu", "cpu"]
+    assert len(plans(ISLAND, npu_segments=1, npu=("b",))[0].segments) == 2
+
+
+def test_units_on_either_side_of_an_island_do_not_fit_one_segment_on_the_npu() -> None:
+    with pytest.raises(SplitterError, match=r"1 on the NPU, has every unit.*\n.*--max-segments"):
+        plans(ISLAND, npu_segments=1, npu=("b", "c"))
+    plans(ISLAND, max_segments=3, npu=("b", "c"))
 
 
 def test_a_cut_may_be_followed_by_more_segments_when_they_are_allowed() -> None:
