@@ -45,9 +45,7 @@ def lower(graph: Graph, lowerings: Mapping[str, str]) -> LiteGraph:
         emitter.emit_unit(unit, table[lowerings[unit.name]])
     for name in graph.outputs:
         emitter.value(name)
-    whole = LiteGraph(
-        graph.inputs, graph.outputs, emitter.tensors, tuple(emitter.operators)
-    )
+    whole = LiteGraph(graph.inputs, graph.outputs, emitter.tensors, tuple(emitter.operators))
     return drop_unused(merge_reshapes(whole))
 
 

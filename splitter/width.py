@@ -96,9 +96,7 @@ def units_on(plan: Plan, device: Device) -> frozenset[str]:
 class _Finder:
     """Looks names up and gathers what is wrong with them."""
 
-    def __init__(
-        self, graph: Graph, lite: LiteGraph, plan: Plan, nodes: Mapping[str, str]
-    ) -> None:
+    def __init__(self, graph: Graph, lite: LiteGraph, plan: Plan, nodes: Mapping[str, str]) -> None:
         self.problems: list[str] = []
         self._lite, self._nodes, self._makers = lite, nodes, makers(lite)
         self._npu = units_on(plan, "npu")

@@ -109,8 +109,13 @@ def _weigh(e: Emitter, unit: Unit, weights: str, values: str) -> str:
     adj_y = bool(unit.attrs.get("adj_y"))
     width = e.shape(values)[1 if adj_y else 2]
     return e.op(
-        "BATCH_MATMUL", [weights, values], (*e.shape(weights)[:2], width), hint="weighed",
-        adj_x=False, adj_y=adj_y, asymmetric_quantize_inputs=False,
+        "BATCH_MATMUL",
+        [weights, values],
+        (*e.shape(weights)[:2], width),
+        hint="weighed",
+        adj_x=False,
+        adj_y=adj_y,
+        asymmetric_quantize_inputs=False,
     )
 
 

@@ -47,16 +47,30 @@ def padding(
 
 
 def _convolve(
-    e: Emitter, x: str, weight: Array, bias: str, unit: Unit, *, pad: str, out: str = "",
+    e: Emitter,
+    x: str,
+    weight: Array,
+    bias: str,
+    unit: Unit,
+    *,
+    pad: str,
+    out: str = "",
     shape: tuple[int, ...],
 ) -> str:
     """CONV_2D with OIHW weights."""
     kernel = e.const(np.transpose(weight, (0, 2, 3, 1)), "kernel")
     stride, dilation = unit.attrs.get("strides", (1, 1)), unit.attrs.get("dilations", (1, 1))
     return e.op(
-        "CONV_2D", [x, kernel, bias], shape, out=out, hint="conv",
-        padding=pad, stride_h=stride[0], stride_w=stride[1],
-        dilation_h_factor=dilation[0], dilation_w_factor=dilation[1],
+        "CONV_2D",
+        [x, kernel, bias],
+        shape,
+        out=out,
+        hint="conv",
+        padding=pad,
+        stride_h=stride[0],
+        stride_w=stride[1],
+        dilation_h_factor=dilation[0],
+        dilation_w_factor=dilation[1],
         fused_activation_function=unit.attrs.get("activation") or "NONE",
     )
 
@@ -72,7 +86,13 @@ def emit_conv(e: Emitter, unit: Unit) -> None:
     weight = e.graph.constants[unit.inputs[1]]
     x, pad = padding(e, e.value(unit.inputs[0]), unit, weight.shape[2:4])
     _convolve(
-        e, x, weight, _bias(e, unit), unit, pad=pad, out=unit.outputs[0],
+        e,
+        x,
+        weight,
+        _bias(e, unit),
+        unit,
+        pad=pad,
+        out=unit.outputs[0],
         shape=e.graph.shape(unit.outputs[0]),
     )
 
@@ -84,9 +104,14 @@ def emit_depthwise(e: Emitter, unit: Unit) -> None:
     kernel = e.const(np.transpose(weight, (1, 2, 3, 0)), "kernel")
     stride, dilation = unit.attrs.get("strides", (1, 1)), unit.attrs.get("dilations", (1, 1))
     e.finish(
-        "DEPTHWISE_CONV_2D", unit, [x, kernel, _bias(e, unit)],
-        padding=pad, stride_h=stride[0], stride_w=stride[1],
-        dilation_h_factor=dilation[0], dilation_w_factor=dilation[1],
+        "DEPTHWISE_CONV_2D",
+        unit,
+        [x, kernel, _bias(e, unit)],
+        padding=pad,
+        stride_h=stride[0],
+        stride_w=stride[1],
+        dilation_h_factor=dilation[0],
+        dilation_w_factor=dilation[1],
         depth_multiplier=weight.shape[0] // groups,
         fused_activation_function=unit.attrs.get("activation") or "NONE",
     )

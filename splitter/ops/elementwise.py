@@ -94,7 +94,9 @@ def emit_clip(e: Emitter, unit: Unit) -> None:
     low, high = unit.attrs.get("min"), unit.attrs.get("max")
     x = e.value(unit.inputs[0])
     known: dict[tuple[float | None, float | None], str] = {
-        (0.0, None): "RELU", (0.0, 6.0): "RELU6", (-1.0, 1.0): "RELU_N1_TO_1",
+        (0.0, None): "RELU",
+        (0.0, 6.0): "RELU6",
+        (-1.0, 1.0): "RELU_N1_TO_1",
     }
     code = known.get((low, high))
     if code and e.dtype(x) == "float32":
@@ -113,8 +115,12 @@ def emit_clip(e: Emitter, unit: Unit) -> None:
 
 
 def emit_reciprocal(e: Emitter, unit: Unit) -> None:
-    e.finish("DIV", unit, [e.const(1.0, "one"), e.value(unit.inputs[0])],
-             fused_activation_function="NONE")
+    e.finish(
+        "DIV",
+        unit,
+        [e.const(1.0, "one"), e.value(unit.inputs[0])],
+        fused_activation_function="NONE",
+    )
 
 
 def emit_div(e: Emitter, unit: Unit) -> None:
@@ -128,8 +134,13 @@ def emit_div(e: Emitter, unit: Unit) -> None:
     if data is not None:
         inverse = e.const(1.0 / data, "inverse")
     else:
-        inverse = e.op("DIV", [e.const(1.0, "one"), b], e.shape(b), hint="inverse",
-                       fused_activation_function="NONE")
+        inverse = e.op(
+            "DIV",
+            [e.const(1.0, "one"), b],
+            e.shape(b),
+            hint="inverse",
+            fused_activation_function="NONE",
+        )
     e.finish("MUL", unit, [a, inverse], fused_activation_function="NONE")
 
 

@@ -18,14 +18,24 @@ def fully_connected(
     shape = (*e.shape(x)[:-1], e.shape(weight)[0])
     bias = bias or e.const(np.zeros(shape[-1]), "bias")
     return e.op(
-        "FULLY_CONNECTED", [x, weight, bias], shape, hint=hint,
-        fused_activation_function=activation, weights_format="DEFAULT",
+        "FULLY_CONNECTED",
+        [x, weight, bias],
+        shape,
+        hint=hint,
+        fused_activation_function=activation,
+        weights_format="DEFAULT",
         keep_num_dims=len(shape) != 2,
     )
 
 
 def over_rows(
-    e: Emitter, x: str, weight: str, bias: str, *, activation: str = "NONE", out: str = "",
+    e: Emitter,
+    x: str,
+    weight: str,
+    bias: str,
+    *,
+    activation: str = "NONE",
+    out: str = "",
     shape: tuple[int, ...] | None = None,
 ) -> str:
     """FULLY_CONNECTED with every axis but the last flattened to rows, the rank that NPU compilers
@@ -36,8 +46,13 @@ def over_rows(
     bias = bias or e.const(np.zeros(units), "bias")
     if len(leading) == 1 and out and shape in (None, (*leading, units)):
         return e.op(
-            "FULLY_CONNECTED", [flat, weight, bias], (*leading, units), out=out,
-            fused_activation_function=activation, weights_format="DEFAULT", keep_num_dims=False,
+            "FULLY_CONNECTED",
+            [flat, weight, bias],
+            (*leading, units),
+            out=out,
+            fused_activation_function=activation,
+            weights_format="DEFAULT",
+            keep_num_dims=False,
         )
     y = fully_connected(e, flat, weight, bias, activation=activation)
     return e.reshape(y, (*leading, units) if shape is None else shape, out=out)
@@ -48,7 +63,12 @@ def emit_fully_connected(e: Emitter, unit: Unit) -> None:
     has_bias = len(unit.inputs) > 2 and unit.inputs[2]
     bias = e.value(unit.inputs[2]) if has_bias else ""
     over_rows(
-        e, x, weight, bias, activation=unit.attrs.get("activation") or "NONE", out=unit.outputs[0],
+        e,
+        x,
+        weight,
+        bias,
+        activation=unit.attrs.get("activation") or "NONE",
+        out=unit.outputs[0],
         shape=e.graph.shape(unit.outputs[0]),
     )
 
@@ -77,9 +97,14 @@ def emit_batch_matmul(e: Emitter, unit: Unit) -> None:
         b = e.reshape(b, (count, *sb[-2:]))
         batch = (count,)
     y = e.op(
-        "BATCH_MATMUL", [a, b], (*batch, m, n), hint="matmul",
+        "BATCH_MATMUL",
+        [a, b],
+        (*batch, m, n),
+        hint="matmul",
         out=unit.outputs[0] if out == (*batch, m, n) else "",
-        adj_x=adj_x, adj_y=adj_y, asymmetric_quantize_inputs=False,
+        adj_x=adj_x,
+        adj_y=adj_y,
+        asymmetric_quantize_inputs=False,
     )
     if y != unit.outputs[0]:
         e.reshape(y, out, out=unit.outputs[0])

@@ -38,9 +38,7 @@ def _pool(e: Emitter, unit: Unit, x: str, over: tuple[Window, ...], *, padding: 
         e.finish("CAST", unit, [pool(e, "MAX_POOL_2D", x, over, padding=padding)])
         return
     activation = unit.attrs.get("activation", "")
-    pool(
-        e, "MAX_POOL_2D", x, over, padding=padding, out=unit.outputs[0], activation=activation
-    )
+    pool(e, "MAX_POOL_2D", x, over, padding=padding, out=unit.outputs[0], activation=activation)
 
 
 def _floats(e: Emitter, unit: Unit) -> str:

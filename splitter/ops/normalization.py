@@ -27,9 +27,17 @@ def scale_channels(
     kernel = e.const(gamma.reshape(1, 1, 1, channels), "gamma")
     bias = e.const(np.zeros(channels) if beta is None else beta.reshape(channels), "beta")
     y = e.op(
-        "DEPTHWISE_CONV_2D", [image, kernel, bias], (1, rows, 1, channels), hint="scaled",
-        padding="VALID", stride_h=1, stride_w=1, dilation_h_factor=1, dilation_w_factor=1,
-        depth_multiplier=1, fused_activation_function="NONE",
+        "DEPTHWISE_CONV_2D",
+        [image, kernel, bias],
+        (1, rows, 1, channels),
+        hint="scaled",
+        padding="VALID",
+        stride_h=1,
+        stride_w=1,
+        dilation_h_factor=1,
+        dilation_w_factor=1,
+        depth_multiplier=1,
+        fused_activation_function="NONE",
     )
     e.reshape(y, shape, out=out)
 
@@ -43,10 +51,7 @@ def _mean(e: Emitter, x: str, *, bias: float = 0.0, hint: str) -> str:
 
 def _affine(e: Emitter, unit: Unit) -> tuple[Array | None, Array | None]:
     """(gamma, beta), None where they change nothing."""
-    data = [
-        e.graph.constants[name] if name else None
-        for name in (*unit.inputs[1:3], "", "")[:2]
-    ]
+    data = [e.graph.constants[name] if name else None for name in (*unit.inputs[1:3], "", "")[:2]]
     gamma, beta = data
     if gamma is not None and np.all(gamma == 1):
         gamma = None
@@ -71,7 +76,9 @@ def emit_layer_norm(e: Emitter, unit: Unit) -> None:
     size = prod(shape[axis:])
     rows = e.reshape(x, (prod(shape[:axis]), size))
     y = normalize_rows(
-        e, rows, epsilon=float(unit.attrs.get("epsilon", 1e-5)),
+        e,
+        rows,
+        epsilon=float(unit.attrs.get("epsilon", 1e-5)),
         centered=bool(unit.attrs.get("centered", False)),
     )
     gamma, beta = _affine(e, unit)

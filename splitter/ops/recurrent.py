@@ -189,9 +189,7 @@ def emit_unrolled(e: Emitter, unit: Unit) -> None:
     _write_outputs(e, unit, results, finals)
 
 
-def _input_parts(
-    e: Emitter, unit: Unit, direction: Direction, x: str, hidden: int
-) -> list[str]:
+def _input_parts(e: Emitter, unit: Unit, direction: Direction, x: str, hidden: int) -> list[str]:
     """x [T B, I] times the input weights of each gate -> [T B, H] each, with a scale of its own."""
     parts = []
     for gate in range(GATES[unit.op]):

@@ -30,9 +30,7 @@ def reduce(
     if e.dtype(x) == "bool":
         code = {"REDUCE_MAX": "REDUCE_ANY", "REDUCE_MIN": "REDUCE_ALL"}.get(code, code)
     result = tuple(
-        1 if axis in axes else size
-        for axis, size in enumerate(shape)
-        if keep or axis not in axes
+        1 if axis in axes else size for axis, size in enumerate(shape) if keep or axis not in axes
     )
     table = e.const(axes, "axes", dtype="int32")
     return e.op(
@@ -88,7 +86,8 @@ def emit_top_k(e: Emitter, unit: Unit) -> None:
     last = axis == rank - 1
     names = (*unit.outputs, "")[:2]
     values, indices = e.multi(
-        "TOPK_V2", [x, k],
+        "TOPK_V2",
+        [x, k],
         [
             (names[0] if last and not smallest else "", shape, e.dtype(x)),
             (names[1] if last else "", shape, "int32"),
@@ -114,11 +113,14 @@ def arg(name: str, code: str) -> Op:
         reduced = tuple(size for a, size in enumerate(shape) if a != axis)
         last = bool(unit.attrs.get("select_last_index"))
         if last:
-            x = e.op("REVERSE_V2", [x, e.const([axis], "axes", dtype="int32")], shape,
-                     dtype=e.dtype(x), hint="reversed")
-        y = e.op(
-            code, [x, table], reduced, dtype="int32", hint=code.lower(), output_type="INT32"
-        )
+            x = e.op(
+                "REVERSE_V2",
+                [x, e.const([axis], "axes", dtype="int32")],
+                shape,
+                dtype=e.dtype(x),
+                hint="reversed",
+            )
+        y = e.op(code, [x, table], reduced, dtype="int32", hint=code.lower(), output_type="INT32")
         if last:
             y = two(e, "SUB", e.const(shape[axis] - 1, "last", dtype="int32"), y)
         e.bind(y, unit)
@@ -196,5 +198,3 @@ OPS = (
     arg("ArgMax", "ARG_MAX"),
     arg("ArgMin", "ARG_MIN"),
 )
-
-

@@ -142,8 +142,12 @@ class Emitter:
         value = self.graph.values[unit.outputs[0]]
         wraps = code in WRAPPING and value.dtype in NARROW
         y = self.op(
-            code, inputs, value.shape, dtype=lite_dtype(value.dtype),
-            out="" if wraps else value.name, **options
+            code,
+            inputs,
+            value.shape,
+            dtype=lite_dtype(value.dtype),
+            out="" if wraps else value.name,
+            **options,
         )
         return self.wrapped(y, value.dtype, out=value.name) if wraps else y
 
@@ -172,8 +176,13 @@ class Emitter:
             return tensor
         target = self.const(shape, "shape", dtype="int32")
         return self.op(
-            "RESHAPE", [tensor, target], shape, dtype=self.dtype(tensor), out=out,
-            hint="reshape", new_shape=shape,
+            "RESHAPE",
+            [tensor, target],
+            shape,
+            dtype=self.dtype(tensor),
+            out=out,
+            hint="reshape",
+            new_shape=shape,
         )
 
     def transpose(self, tensor: str, perm: Sequence[int], *, out: str = "") -> str:
@@ -184,7 +193,11 @@ class Emitter:
         shape = tuple(self.shape(tensor)[axis] for axis in perm)
         order = self.const(perm, "perm", dtype="int32")
         return self.op(
-            "TRANSPOSE", [tensor, order], shape, dtype=self.dtype(tensor), out=out,
+            "TRANSPOSE",
+            [tensor, order],
+            shape,
+            dtype=self.dtype(tensor),
+            out=out,
             hint="transpose",
         )
 
@@ -195,7 +208,11 @@ class Emitter:
         starts = self.const(tuple(begin), "begin", dtype="int32")
         sizes = self.const(tuple(size), "size", dtype="int32")
         return self.op(
-            "SLICE", [tensor, starts, sizes], size, dtype=self.dtype(tensor), out=out,
+            "SLICE",
+            [tensor, starts, sizes],
+            size,
+            dtype=self.dtype(tensor),
+            out=out,
             hint="slice",
         )
 
@@ -204,8 +221,14 @@ class Emitter:
         shape = list(self.shape(tensors[0]))
         shape[axis] = sum(self.shape(tensor)[axis] for tensor in tensors)
         return self.op(
-            "CONCATENATION", list(tensors), shape, dtype=self.dtype(tensors[0]), out=out,
-            hint="concat", axis=axis, fused_activation_function="NONE",
+            "CONCATENATION",
+            list(tensors),
+            shape,
+            dtype=self.dtype(tensors[0]),
+            out=out,
+            hint="concat",
+            axis=axis,
+            fused_activation_function="NONE",
         )
 
     def multi(
@@ -236,9 +259,7 @@ class Emitter:
 
 _LITE_DTYPES = {
     **dict.fromkeys(("float64", "float16", "bfloat16"), "float32"),
-    **dict.fromkeys(
-        ("int64", "int16", "int8", "uint8", "uint16", "uint32", "uint64"), "int32"
-    ),
+    **dict.fromkeys(("int64", "int16", "int8", "uint8", "uint16", "uint32", "uint64"), "int32"),
 }
 
 

@@ -32,8 +32,12 @@ def _hat(e: Emitter, grid: str, column: int, size: int, *, align_corners: bool) 
     weight = np.zeros((size, 2))
     weight[:, column] = slope
     distance = fully_connected(
-        e, grid, e.const(weight, "slope"), e.const(center - np.arange(size), "offset"),
-        activation="RELU_N1_TO_1", hint="distance",
+        e,
+        grid,
+        e.const(weight, "slope"),
+        e.const(center - np.arange(size), "offset"),
+        activation="RELU_N1_TO_1",
+        hint="distance",
     )
     return two(e, "SUB", e.const(1.0, "one"), one(e, "ABS", distance), hint="hat")
 
@@ -49,8 +53,13 @@ def emit_hat(e: Emitter, unit: Unit) -> None:
     weights = e.reshape(two(e, "MUL", rows, columns, hint="weights"), (n, points, h * w))
     image = e.reshape(x, (n, h * w, c))
     y = e.op(
-        "BATCH_MATMUL", [weights, image], (n, points, c), hint="sampled",
-        adj_x=False, adj_y=False, asymmetric_quantize_inputs=False,
+        "BATCH_MATMUL",
+        [weights, image],
+        (n, points, c),
+        hint="sampled",
+        adj_x=False,
+        adj_y=False,
+        asymmetric_quantize_inputs=False,
     )
     e.reshape(y, e.graph.shape(unit.outputs[0]), out=unit.outputs[0])
 
@@ -81,8 +90,9 @@ def _corners(e: Emitter, g: str, size: int, unit: Unit) -> tuple[str, str]:
     align = bool(unit.attrs.get("align_corners", 0))
     x = shifted(e, scaled(e, g, (size - 1) / 2 if align else size / 2), (size - 1) / 2)
     if unit.attrs.get("padding_mode") == "border":
-        x = two(e, "MINIMUM", two(e, "MAXIMUM", x, e.const(0.0, "first")),
-                e.const(size - 1.0, "last"))
+        x = two(
+            e, "MINIMUM", two(e, "MAXIMUM", x, e.const(0.0, "first")), e.const(size - 1.0, "last")
+        )
     low = one(e, "FLOOR", x)
     upper = two(e, "SUB", x, low, hint="fraction")
     lower = two(e, "SUB", e.const(1.0, "one"), upper, hint="rest")
@@ -104,14 +114,23 @@ def emit_corners(e: Emitter, unit: Unit) -> None:
     row, column = e.reshape(row, (points, 2, 1)), e.reshape(column, (points, 1, 2))
     index = e.reshape(two(e, "ADD", row, column, hint="index"), (points, 4))
     pixels = e.op(
-        "GATHER", [e.reshape(x, (n * h * w, c)), index], (points, 4, c), hint="pixels",
-        axis=0, batch_dims=0,
+        "GATHER",
+        [e.reshape(x, (n * h * w, c)), index],
+        (points, 4, c),
+        hint="pixels",
+        axis=0,
+        batch_dims=0,
     )
     rows, columns = e.reshape(rows, (points, 2, 1)), e.reshape(columns, (points, 1, 2))
     weights = e.reshape(two(e, "MUL", rows, columns, hint="weights"), (points, 1, 4))
     y = e.op(
-        "BATCH_MATMUL", [weights, pixels], (points, 1, c), hint="sampled",
-        adj_x=False, adj_y=False, asymmetric_quantize_inputs=False,
+        "BATCH_MATMUL",
+        [weights, pixels],
+        (points, 1, c),
+        hint="sampled",
+        adj_x=False,
+        adj_y=False,
+        asymmetric_quantize_inputs=False,
     )
     e.reshape(y, e.graph.shape(unit.outputs[0]), out=unit.outputs[0])
 

@@ -36,20 +36,29 @@ def emit_slice(e: Emitter, unit: Unit) -> None:
     reverse = [axis for axis, r in enumerate(ranges) if r[2] < 0]
     if reverse:
         x = e.op(
-            "REVERSE_V2", [x, e.const(reverse, "axes", dtype="int32")], e.shape(x),
-            dtype=e.dtype(x), hint="reverse",
+            "REVERSE_V2",
+            [x, e.const(reverse, "axes", dtype="int32")],
+            e.shape(x),
+            dtype=e.dtype(x),
+            hint="reverse",
         )
     shape = e.shape(x)
     begin = [shape[a] - 1 - b if s < 0 else b for a, (b, _, s) in enumerate(ranges)]
     step = [abs(s) for _, _, s in ranges]
     end = [b + (n - 1) * s + 1 for b, (_, n, _), s in zip(begin, ranges, step, strict=True)]
     bounds = [
-        e.const(v, h, dtype="int32")
-        for v, h in ((begin, "begin"), (end, "end"), (step, "step"))
+        e.const(v, h, dtype="int32") for v, h in ((begin, "begin"), (end, "end"), (step, "step"))
     ]
     e.finish(
-        "STRIDED_SLICE", unit, [x, *bounds], begin_mask=0, end_mask=0, ellipsis_mask=0,
-        new_axis_mask=0, shrink_axis_mask=0, offset=False,
+        "STRIDED_SLICE",
+        unit,
+        [x, *bounds],
+        begin_mask=0,
+        end_mask=0,
+        ellipsis_mask=0,
+        new_axis_mask=0,
+        shrink_axis_mask=0,
+        offset=False,
     )
 
 

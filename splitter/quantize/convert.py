@@ -39,6 +39,7 @@ ONE = Quantization((1.0,), (0,))
 STEEP = frozenset(("LOG", "RSQRT", "SQRT"))
 """Functions whose kernel gives way to a table where values lie that they tear apart."""
 
+
 def convert(
     graph: LiteGraph, parameters: Parameters, *, npu: Collection[str], ranges: Ranges
 ) -> LiteGraph:
@@ -145,9 +146,7 @@ class Writer:
 
     def rescale(self, name: str, bits: int, target: Quantization, unit: str) -> str:
         source = self.tensors[name]
-        result = self.add(
-            Tensor(f"{name}/rescaled", source.shape, f"int{bits}", None, target)
-        )
+        result = self.add(Tensor(f"{name}/rescaled", source.shape, f"int{bits}", None, target))
         if unit in self.npu and bits == 8 and source.dtype == "int8":
             one = self.add(quantize_constant(f"{name}/one", np.ones(()), 8, None))
             options = {"fused_activation_function": "NONE"}
@@ -278,9 +277,7 @@ class Writer:
         bits = int(source.dtype[3:])
         masks = self._masks(name)
         if target.dtype in ("bool", "int32"):
-            entries = lookup.exact_table(
-                function, source.quantization, bits, target.dtype, masks
-            )
+            entries = lookup.exact_table(function, source.quantization, bits, target.dtype, masks)
         elif target.quantization is None:
             self.problems.append(f"{op.code} of {op.unit}: output is not quantized")
             return
@@ -312,14 +309,13 @@ class Writer:
         bits = int(source.dtype[3:])
         wide = self.add(Tensor(f"{source.name}/int32", source.shape, "int32"))
         index = self.add(Tensor(f"{source.name}/index", source.shape, "int32"))
-        half = self.add(
-            Tensor(f"half_{bits}", (), "int32", np.array(2 ** (bits - 1), np.int32))
-        )
+        half = self.add(Tensor(f"half_{bits}", (), "int32", np.array(2 ** (bits - 1), np.int32)))
         if not any(index in op.outputs for op in self.operators):
             self.operators += [
                 Operator("CAST", (source.name,), (wide,), {}, unit),
-                Operator("ADD", (wide, half), (index,),
-                         {"fused_activation_function": "NONE"}, unit),
+                Operator(
+                    "ADD", (wide, half), (index,), {"fused_activation_function": "NONE"}, unit
+                ),
             ]
         return index
 
@@ -347,8 +343,13 @@ class Writer:
         values = self.add(Tensor(f"{target.name}/table", entries.shape, target.dtype, entries))
         self.variable(op.outputs[0])
         self.operators.append(
-            Operator("GATHER", (values, self.table_index(source, op.unit)), op.outputs,
-                     {"axis": 0, "batch_dims": 0}, op.unit)
+            Operator(
+                "GATHER",
+                (values, self.table_index(source, op.unit)),
+                op.outputs,
+                {"axis": 0, "batch_dims": 0},
+                op.unit,
+            )
         )
 
     def _cast_from_integer(self, op: Operator) -> None:
@@ -357,9 +358,7 @@ class Writer:
         name = source.name
         if source.dtype != "int32":
             name = self.add(Tensor(f"{source.name}/int32", source.shape, "int32"))
-            self.operators.append(
-                Operator("CAST", (source.name,), (name,), {}, op.unit)
-            )
+            self.operators.append(Operator("CAST", (source.name,), (name,), {}, op.unit))
         self.tensors[name] = replace(self.tensors[name], quantization=ONE)
         self.variable(op.outputs[0])
         self.operators.append(Operator("QUANTIZE", (name,), op.outputs, {}, op.unit))

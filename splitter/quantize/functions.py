@@ -136,9 +136,7 @@ def _inside(graph: LiteGraph, roots: Roots, name: str) -> bool:
     )
 
 
-def _cone(
-    graph: LiteGraph, places: Mapping[str, int], name: str, root: tuple[str, ...]
-) -> Cone:
+def _cone(graph: LiteGraph, places: Mapping[str, int], name: str, root: tuple[str, ...]) -> Cone:
     """The operators between roots and tensor, in order. places: of operators, by first output."""
     wanted, found = [name], set()
     while wanted:
@@ -191,9 +189,7 @@ def _rounded(values: Array) -> Array:
     return (quantize_values(values, q, 8) - q.zero_point[0]) * q.scale[0]
 
 
-def _function(
-    graph: LiteGraph, name: str, root: tuple[str, ...], cone: Cone
-) -> Operator:
+def _function(graph: LiteGraph, name: str, root: tuple[str, ...], cone: Cone) -> Operator:
     used = {tensor for op in cone for tensor in (*op.inputs, *op.outputs) if tensor}
     tensors = {tensor: graph.tensors[tensor] for tensor in used}
     body = LiteGraph(root, (name,), tensors, cone)

@@ -163,9 +163,7 @@ def _cut_off(parted: Parted, output: str, found: _Found) -> Parted:
     outputs: list[str] = []
     for name in graph.outputs:
         outputs += pieces if name == output else [name]
-    made_graph = replace(
-        graph, outputs=tuple(outputs), tensors=tensors, operators=tuple(operators)
-    )
+    made_graph = replace(graph, outputs=tuple(outputs), tensors=tensors, operators=tuple(operators))
     joins = {**parted.joins, output: Join(found.axis, tuple(pieces))}
     return Parted(drop_unused(made_graph), ranges, joins)
 

@@ -8,8 +8,14 @@ from dataclasses import dataclass
 from splitter.tflite.types import LiteGraph, Operator
 
 WIDTHS: Mapping[str, int] = {
-    "int8": 8, "uint8": 8, "bool": 8, "int16": 16, "float16": 16,
-    "int32": 32, "float32": 32, "int64": 64,
+    "int8": 8,
+    "uint8": 8,
+    "bool": 8,
+    "int16": 16,
+    "float16": 16,
+    "int32": 32,
+    "float32": 32,
+    "int64": 64,
 }
 
 

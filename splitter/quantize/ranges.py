@@ -97,9 +97,7 @@ def calibrate(
         interpreter = free.get()
         interpreter.run({n: sample[n].astype(graph.tensors[n].dtype) for n in graph.inputs})
         seen = {
-            n: range_of(
-                interpreter.tensor(n), maskable=n in candidates, relative=n in compared
-            )
+            n: range_of(interpreter.tensor(n), maskable=n in candidates, relative=n in compared)
             for n in names
         }
         for name in rows & seen.keys():

@@ -45,9 +45,7 @@ def reassociate(graph: LiteGraph, ranges: Ranges) -> tuple[LiteGraph, dict[str, 
     return replace(graph, tensors=tensors, operators=tuple(operators)), known
 
 
-def _parts(
-    op: Operator, tensors: Mapping[str, Tensor], ranges: Ranges
-) -> tuple[str, str] | None:
+def _parts(op: Operator, tensors: Mapping[str, Tensor], ranges: Ranges) -> tuple[str, str] | None:
     """(large, small) addends of a plain sum of two calibrated tensors of equal shape."""
     if op.code != "ADD" or op.options.get("fused_activation_function", "NONE") != "NONE":
         return None

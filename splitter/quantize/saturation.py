@@ -106,8 +106,10 @@ class _Asks:
                 continue
             low, high = self._of_readers(name)
             least, most = float(tensor.data.min()), float(tensor.data.max())
-            if low <= high and (least < low or most > high) and worth_a_cut(
-                least, most, (low, high)
+            if (
+                low <= high
+                and (least < low or most > high)
+                and worth_a_cut(least, most, (low, high))
             ):
                 found[name] = (low, high)
         return found

@@ -22,7 +22,12 @@ def channel_axis(code: str) -> int:
 
 
 def quantize_weights(
-    tensor: Tensor, axis: int, *, input_scale: float, bias: Array | None, bias_dtype: str,
+    tensor: Tensor,
+    axis: int,
+    *,
+    input_scale: float,
+    bias: Array | None,
+    bias_dtype: str,
     lattice: bool = False,
 ) -> Tensor:
     """int8 weights with a scale for each index of `axis`.

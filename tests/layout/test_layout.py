@@ -53,10 +53,12 @@ def units(graph: Graph, op: str) -> list[dict[str, object]]:
 
 def test_a_constant_that_is_an_output_too_is_read_under_another_name() -> None:
     """Else the output is that constant, and stays float in the integer model."""
-    graph = laid(model_of("""g (float[2,3] x) => (float[2,3] y, float[3] k) <float[3] w> {
+    graph = laid(
+        model_of("""g (float[2,3] x) => (float[2,3] y, float[3] k) <float[3] w> {
       k = Relu(w)
       y = Add(x, k)
-    }"""))
+    }""")
+    )
     assert "k" not in graph.constants and [unit.op for unit in graph.units] == ["Add", "Identity"]
 
 

@@ -97,7 +97,14 @@ def test_named_tensors_are_kept_beside_the_chosen_ones(case: Case) -> None:
     def chosen(*asked: str) -> Widening:
         named = {"free": frozenset(["free_out"])}
         return choose_widths(
-            asked, named, case.floats, case.integer, PLAN, SAMPLES, task=NONE, threads=1,
+            asked,
+            named,
+            case.floats,
+            case.integer,
+            PLAN,
+            SAMPLES,
+            task=NONE,
+            threads=1,
             step=lambda done, total: None,
         )
 
