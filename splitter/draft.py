@@ -55,7 +55,7 @@ class Draft:
     """Nodes over named values. Change nodes only through the methods, so that uses stay true.
 
     `written` is the opset of the file: subgraphs are in it until they are inlined. `sequences` has
-    the members of values that are no tensors.
+    the members of values that are no tensors; `rejected` what ONNX's inference has against a node.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Draft:
         self.constants: dict[str, Array] = {}
         self.sequences: dict[str, tuple[str, ...]] = {}
         self.types: dict[str, Type] = {}
+        self.rejected: dict[Node, str] = {}
         self.producer: dict[str, Node] = {}
         self._uses: dict[str, dict[Node, None]] = {}
         self._nodes: dict[Node, None] = {}

@@ -32,13 +32,6 @@ MOST = 64
 """Values that the TFLite parts may hand on, at most: with more there is no cut worth the name."""
 
 
-NOTHING_LEFT = (
-    "nothing is left for TFLite before them: they read the model's inputs, or too many values lie"
-    " between; there is nothing to split, and ONNX Runtime runs the file as it is"
-)
-"""What helps where no cut does."""
-
-
 @dataclass(frozen=True, slots=True)
 class Port:
     """A value at the border of the ONNX part; a length is None where data decides it."""
@@ -83,7 +76,7 @@ def split_off(
         raise SplitterError(
             f"nothing is left for TFLite: {Unsupported(found.causes).what}",
             where="--cpu-runtime",
-            hint=NOTHING_LEFT,
+            hint=_no_cut(found.ends),
         )
     return ending_at(model, found.ends), _behind(model, found)
 
@@ -101,7 +94,7 @@ def named_in_full(model: Model, *, shapes: Mapping[str, tuple[int, ...]]) -> Ite
         found = survey(model, shapes=shapes)
         refusal = Unsupported(found.causes, ends=found.ends)
         if found.causes and not 0 < len(found.ends) <= MOST:
-            refusal.hint = NOTHING_LEFT
+            refusal.hint = _no_cut(found.ends)
         raise refusal from None
 
 
@@ -155,6 +148,19 @@ def _refused(
             raise
         return found
     return {}
+
+
+def _no_cut(ends: tuple[str, ...]) -> str:
+    """What helps where the model cannot end before what is refused, and why it cannot."""
+    why = (
+        f"{len(ends)} values lie between the network and them, more than the {MOST} of a cut"
+        if ends
+        else "nothing is left for TFLite before them: they read the model's inputs"
+    )
+    return (
+        f"{why}; there is nothing to split, and ONNX Runtime runs the file as it is, on the CPU: "
+        "onnxruntime.InferenceSession(FILE)"
+    )
 
 
 def _behind(model: Model, found: Survey) -> Remainder:

@@ -11,7 +11,7 @@ from splitter.graph import Array
 from splitter.model import Model
 from splitter.normalize import normalize
 from splitter.reference import OnnxRunner
-from splitter.remainder import Remainder, named_in_full, split_off
+from splitter.remainder import MOST, Remainder, named_in_full, split_off
 from tests.normalize.support import as_model, model_of
 
 DETECTOR = """g (float[1,3,8,8] image) => (float[K,4] found, float mean, int64 rows)
@@ -134,6 +134,16 @@ def test_where_no_cut_helps_none_is_proposed() -> None:
         normalize(model, shapes={})
     assert "ONNX Runtime runs the file as it is" in refused.value.hint
     assert "--" not in refused.value.hint, "no option is named that does not help"
+
+
+def test_where_too_many_values_lie_between_their_number_is_told() -> None:
+    many = range(MOST + 1)
+    steps = "\n".join(f"a{i} = Conv(x, w) b{i} = Relu(a{i}) c{i} = Det(b{i})" for i in many)
+    outputs = ", ".join(f"float[1,4] c{i}" for i in many)
+    body = f"g (float[1,3,8,8] x) => ({outputs}) <float[4,3,1,1] w> {{ {steps} }}"
+    with pytest.raises(SplitterError) as refused:
+        split_off(as_model(model_of(body)), shapes={})
+    assert f"{MOST + 1} values lie between" in refused.value.hint
 
 
 UNWRITTEN = """g (float[1,2,8,8] x) => (float[K,2] y, float[1] d) <float[2,2,3,3] w> {

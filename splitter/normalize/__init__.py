@@ -30,6 +30,7 @@ from splitter.normalize.fold import fold_constants
 from splitter.normalize.functions import inline_functions
 from splitter.normalize.gemm import split_gemm
 from splitter.normalize.group_norm import fuse_group_norm
+from splitter.normalize.invalid import refuse_invalid
 from splitter.normalize.level_rows import level_rows
 from splitter.normalize.moments import write_moments
 from splitter.normalize.nan_guards import drop_nan_guards
@@ -69,6 +70,7 @@ OPENING: tuple[Pass, ...] = (
     Pass(expand, "before standardize: Attention and its kin are standard operators then"),
     Pass(standardize, "needs ranks; contrib operators have no inference of their own"),
     Pass(fold_constants, "types of what standardize wrote"),
+    Pass(refuse_invalid, "before anything is said to have no static form"),
 )
 """Up to where everything static is known to be: what is not has no TFLite form."""
 

@@ -8,6 +8,7 @@ Reshape is resolved as met.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -58,7 +59,10 @@ def _walk(draft: Draft, settled: set[Node]) -> bool:
 
 
 def infer(draft: Draft, node: Node) -> None:
-    """Set the types of the node's outputs from ONNX's inference for this one operator."""
+    """Set the types of the node's outputs from ONNX's inference for this one operator.
+
+    What it has against the operator on these inputs is in `draft.rejected`.
+    """
     if node.op in LIKE_INPUT and not node.domain and node.inputs[0] in draft.types:
         draft.types[node.outputs[0]] = draft.types[node.inputs[0]]
         return
@@ -86,11 +90,20 @@ def infer(draft: Draft, node: Node) -> None:
         found = shape_inference.infer_node_outputs(
             schema, node_proto(node), types, data, opset_imports=imports
         )
-    except (shape_inference.InferenceError, RuntimeError):
+    except (shape_inference.InferenceError, onnx.checker.ValidationError) as error:
+        draft.rejected[node] = _said(error)
         return
+    except RuntimeError:
+        return
+    draft.rejected.pop(node, None)
     for name, proto in found.items():
         if name and proto.HasField("tensor_type"):
             draft.types[name] = type_of(proto)
+
+
+def _said(error: Exception) -> str:
+    """Without the kind of error that ONNX writes before it."""
+    return re.sub(r"\[\w+Error\] ", "", str(error)).strip()
 
 
 def _fold(draft: Draft, node: Node) -> bool:
