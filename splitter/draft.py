@@ -115,6 +115,12 @@ class Draft:
         data = self.constants.get(value)
         return float(data.reshape(-1)[0]) if data is not None and data.size == 1 else None
 
+    def known(self, value: str) -> Type | None:
+        """What is known of a value's type."""
+        if value in self.constants:
+            return Type(self.constants[value].dtype.name, self.constants[value].shape)
+        return self.types.get(value)
+
     def shape(self, value: str) -> tuple[int, ...] | None:
         """The shape when it is static."""
         if value in self.constants:

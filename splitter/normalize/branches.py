@@ -10,12 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from splitter.draft import Draft, Node, Type
-from splitter.normalize.fold import fold_constants
+from splitter.normalize.fold import SELECTS, fold_constants
 from splitter.normalize.inline import inline
 
 BOTH = ("then_branch", "else_branch")
 DIFFER = "differ"
 """The mark of an If that stays."""
+
+Lengths = tuple[int | None, ...] | None
+"""What is known of a shape."""
 
 
 def select_branches(draft: Draft) -> None:
@@ -33,7 +36,7 @@ def select_branches(draft: Draft) -> None:
             if out:
                 draft.types.pop(out, None)
                 selected.append(Node("Where", [condition, a, b], [out], {}, f"{node.name}/{out}",
-                                     sources=node.sources))  # fmt: skip
+                                     sources=node.sources, marks={SELECTS: "an If"}))  # fmt: skip
                 draft.add(selected[-1])
         fold_constants(draft)
         different = _different(draft, selected)
@@ -66,9 +69,30 @@ def _different(draft: Draft, selected: list[Node]) -> str:
         if not draft.alive(where):
             continue
         (_, a, b), out = where.inputs, where.outputs[0]
-        shapes = draft.shape(a), draft.shape(b)
-        if None in shapes:
-            continue  # named by require_static, with the node that makes it so
-        if shapes[0] != shapes[1] or draft.dtype(a) != draft.dtype(b):
-            lines.append(f"{out} is {shapes[0]} in one and {shapes[1]} in the other")
+        one, other = _lengths(draft, a), _lengths(draft, b)
+        if _disagree(one, other) or draft.dtype(a) != draft.dtype(b):
+            lines.append(f"{out} is {_written(one)} in one and {_written(other)} in the other")
     return f"its branches differ: {', '.join(lines)}" if lines else ""
+
+
+def _lengths(draft: Draft, value: str) -> Lengths:
+    known = draft.known(value)
+    return None if known is None else known.shape
+
+
+def _disagree(one: Lengths, other: Lengths) -> bool:
+    """Whether a length is known in one branch that the other has not, or is not known to have.
+
+    A selection would broadcast the one over the other, which an If never does. Where neither knows
+    a length, `require_static` names the node that makes it so.
+    """
+    if one is None or other is None:
+        return one is not other
+    return one != other
+
+
+def _written(lengths: Lengths) -> str:
+    """ "(2, ?)": a length that data decides is not known."""
+    if lengths is None:
+        return "of a shape that data decides"
+    return str(tuple("?" if d is None else d for d in lengths)).replace("'", "")

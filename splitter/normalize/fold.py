@@ -33,6 +33,8 @@ GROWTH = 8  # a constant may be this many times its inputs,
 FREE = 1 << 20  # or this many bytes, before it stays an operator;
 FREE_INDEX = 1 << 26  # of integers, which are places to read and write: later passes look at them
 LIKE_INPUT = frozenset(("GroupNormalization",))  # ONNX's inference does not know its output
+SELECTS = "selects"
+"""The mark of a Where that stands for an If: it takes one or the other, and broadcasts neither."""
 SMALL = 1024  # elements of a constant that shape inference may want to read
 
 
@@ -65,6 +67,9 @@ def infer(draft: Draft, node: Node) -> None:
     """
     if node.op in LIKE_INPUT and not node.domain and node.inputs[0] in draft.types:
         draft.types[node.outputs[0]] = draft.types[node.inputs[0]]
+        return
+    if SELECTS in node.marks:
+        _infer_selected(draft, node)
         return
     if not onnx.defs.has(node.op, node.domain):
         return
@@ -104,6 +109,14 @@ def infer(draft: Draft, node: Node) -> None:
 def _said(error: Exception) -> str:
     """Without the kind of error that ONNX writes before it."""
     return re.sub(r"\[\w+Error\] ", "", str(error)).strip()
+
+
+def _infer_selected(draft: Draft, node: Node) -> None:
+    """No shape where the branches are not known to have the same: data decides it."""
+    one, other = draft.known(node.inputs[1]), draft.known(node.inputs[2])
+    if one is not None and other is not None and one.dtype == other.dtype:
+        same = one.shape if one.shape == other.shape else None
+        draft.types[node.outputs[0]] = Type(one.dtype, same)
 
 
 def _fold(draft: Draft, node: Node) -> bool:
@@ -179,4 +192,4 @@ OPENED: dict[str, Callable[[Draft, Node], bool]] = {
 }
 """Operators that are replaced by others when what they hang on is known."""
 
-__all__ = ["dtype_name", "fold_constants", "infer"]
+__all__ = ["SELECTS", "dtype_name", "fold_constants", "infer"]

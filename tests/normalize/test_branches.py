@@ -75,3 +75,23 @@ def test_branches_of_different_shapes_are_refused() -> None:
     }"""
     with pytest.raises(SplitterError, match=r"\(2, 3\) in one and \(3, 2\) in the other"):
         normalize(as_model(model_of(body)))
+
+
+def test_a_length_that_one_branch_leaves_to_data_is_not_taken_from_the_other() -> None:
+    """As torchvision's detectors are exported: no boxes at all, or those that NMS keeps."""
+    body = """g (float[6] x, bool c) => (float[N] y) {
+      kept = If (c) <
+        then_branch = a () => (int64[0] t) { t = Constant <value = int64[0] {}> () },
+        else_branch = b () => (int64[K] u) {
+          big = Cast<to = 9>(x)
+          found = NonZero(big)
+          one = Constant <value_ints = [0]> ()
+          u = Squeeze(found, one)
+        }
+      >
+      length = Shape(kept)
+      y = ConstantOfShape(length)
+    }"""
+    with pytest.raises(SplitterError) as caught:
+        normalize(as_model(model_of(body)))
+    assert "kept is (0,) in one and (?,) in the other" in str(caught.value)
