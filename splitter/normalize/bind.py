@@ -9,6 +9,9 @@ import onnx
 from splitter.diagnostics import SplitterError, nearest
 from splitter.draft import Draft, Type
 
+STRANGE = ("BFLOAT16", "FLOAT8", "FLOAT4", "INT4", "UINT4", "INT2", "UINT2", "COMPLEX")
+"""How the names of ONNX types begin that no input or output may have."""
+
 
 def bind_shapes(
     draft: Draft, proto: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]
@@ -57,6 +60,7 @@ def bind_shapes(
             f"inputs of strings: {', '.join(texts)}",
             hint="end the text's own steps before the model, which then starts with numbers",
         )
+    _refuse_types(proto)
     for name in draft.inputs:
         known = draft.types.get(name)
         if known is None:
@@ -65,6 +69,21 @@ def bind_shapes(
     for name in draft.outputs:
         if name not in free:
             draft.types.pop(name, None)
+
+
+def _refuse_types(proto: onnx.ModelProto) -> None:
+    """Error for inputs and outputs of a type that NumPy's arrays do not have."""
+    kinds = onnx.TensorProto.DataType
+    strange = [
+        f"{info.name} is {kinds.Name(info.type.tensor_type.elem_type)}"
+        for info in (*proto.graph.input, *proto.graph.output)
+        if kinds.Name(info.type.tensor_type.elem_type).startswith(STRANGE)
+    ]
+    if strange:
+        raise SplitterError(
+            f"types that arrays do not have: {', '.join(strange)}",
+            hint="export the model in float32 or float16",
+        )
 
 
 def _dims(info: onnx.ValueInfoProto) -> list[int | str] | None:

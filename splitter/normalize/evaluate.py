@@ -23,7 +23,7 @@ Attrs = dict[str, Any]
 
 _REFUSED = (
     failures.Fail, failures.InvalidArgument, failures.InvalidGraph, failures.NotImplemented,
-    failures.RuntimeException, ValueError,
+    failures.RuntimeException, RuntimeError, ValueError,
 )  # fmt: skip
 """What ONNX Runtime raises for a node it cannot compute; they share no base class."""
 

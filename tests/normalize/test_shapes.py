@@ -57,6 +57,12 @@ def test_a_window_longer_than_what_it_slides_over_is_refused_by_name() -> None:
     assert "y [1, 2, -1]" in text and "--shape" in text
 
 
+@pytest.mark.parametrize("kind", ["bfloat16", "float8e4m3fn", "complex64"])
+def test_inputs_and_outputs_of_a_type_that_arrays_lack_are_refused(kind: str) -> None:
+    text = refusal(f"g ({kind}[1,4] x) => ({kind}[1,4] y) {{ y = Identity(x) }}", {})
+    assert f"x is {kind.upper()}, y is {kind.upper()}" in text and "float32" in text
+
+
 def test_a_bound_shape_reaches_every_value() -> None:
     body = "g (float[N,6] x) => (float[A,B] y) { s = Shape(x) y0 = Reshape(x, s) y = Relu(y0) }"
     model = normalize(as_model(model_of(body)), shapes={"x": (5, 6)})
