@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from splitter.draft import Draft, Node, Type
-from splitter.normalize.fold import SELECTS, fold_constants
+from splitter.normalize.fold import SELECTS, agreed, fold_constants
 from splitter.normalize.inline import inline
 
 BOTH = ("then_branch", "else_branch")
@@ -70,7 +70,8 @@ def _different(draft: Draft, selected: list[Node]) -> str:
             continue
         (_, a, b), out = where.inputs, where.outputs[0]
         one, other = _lengths(draft, a), _lengths(draft, b)
-        if _disagree(one, other) or draft.dtype(a) != draft.dtype(b):
+        apart = _disagree(one, other) and agreed(draft, a, b) is None
+        if apart or draft.dtype(a) != draft.dtype(b):
             lines.append(f"{out} is {_written(one)} in one and {_written(other)} in the other")
     return f"its branches differ: {', '.join(lines)}" if lines else ""
 

@@ -33,6 +33,8 @@ GROWTH = 8  # a constant may be this many times its inputs,
 FREE = 1 << 20  # or this many bytes, before it stays an operator;
 FREE_INDEX = 1 << 26  # of integers, which are places to read and write: later passes look at them
 LIKE_INPUT = frozenset(("GroupNormalization",))  # ONNX's inference does not know its output
+DECIDE_LENGTHS = frozenset(("NonZero", "NonMaxSuppression", "Unique", "Compress", "Loop", "Scan"))
+"""Operators of which data decides how much they give."""
 SELECTS = "selects"
 """The mark of a Where that stands for an If: it takes one or the other, and broadcasts neither."""
 SMALL = 1024  # elements of a constant that shape inference may want to read
@@ -112,11 +114,44 @@ def _said(error: Exception) -> str:
 
 
 def _infer_selected(draft: Draft, node: Node) -> None:
-    """No shape where the branches are not known to have the same: data decides it."""
+    """No shape where the branches cannot be known to have the same: data decides it."""
     one, other = draft.known(node.inputs[1]), draft.known(node.inputs[2])
     if one is not None and other is not None and one.dtype == other.dtype:
-        same = one.shape if one.shape == other.shape else None
-        draft.types[node.outputs[0]] = Type(one.dtype, same)
+        draft.types[node.outputs[0]] = Type(one.dtype, agreed(draft, *node.inputs[1:]))
+
+
+def agreed(draft: Draft, a: str, b: str) -> tuple[int | None, ...] | None:
+    """The shape of two values of which either may be taken; None where they do not agree.
+
+    A length that inference alone does not know is the other's, unless data decides it.
+    """
+    one, other = draft.known(a), draft.known(b)
+    if one is None or other is None or one.shape is None or other.shape is None:
+        return None
+    if one.shape == other.shape:
+        return one.shape
+    lengths: list[int | None] = []
+    for here, there in zip(one.shape, other.shape, strict=False):
+        known = [length for length in (here, there) if isinstance(length, int)]
+        lengths.append(known[0] if known else None)
+        if len(set(known)) > 1 or known[:1] == [0]:
+            return None
+    if len(one.shape) != len(other.shape) or _by_data(draft, a) or _by_data(draft, b):
+        return None
+    return tuple(lengths)
+
+
+def _by_data(draft: Draft, value: str) -> bool:
+    """Whether the numbers, not the shapes, of something decide how much of the value there is."""
+    waiting, seen = [value], set[str]()
+    while waiting:
+        node = draft.producer.get(waiting.pop())
+        if node is not None and node.outputs[0] not in seen:
+            if node.op in DECIDE_LENGTHS:
+                return True
+            seen.add(node.outputs[0])
+            waiting += [name for name in node.inputs if name]
+    return False
 
 
 def _fold(draft: Draft, node: Node) -> bool:
@@ -192,4 +227,4 @@ OPENED: dict[str, Callable[[Draft, Node], bool]] = {
 }
 """Operators that are replaced by others when what they hang on is known."""
 
-__all__ = ["SELECTS", "dtype_name", "fold_constants", "infer"]
+__all__ = ["SELECTS", "agreed", "dtype_name", "fold_constants", "infer"]
