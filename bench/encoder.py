@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     samples = divide(taken, model.inputs, calibration=given.samples, validation=given.runs)
     graph, target = equalize(layout(model)), load_target("imx95")
-    chosen = plan(graph, judge(graph, target, trust="proxy"), target, npu_segments=1)[0]
+    chosen = plan(graph, judge(graph, target, trust="proxy"), target)[0]
     npu = {unit for s in chosen.segments if s.device == "npu" for unit in s.units}
     lite = lower(graph, chosen.lowerings)
     batches = samples.calibration.batches(model.inputs)

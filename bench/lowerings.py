@@ -87,7 +87,7 @@ def measure(original: Model, variant: Variant, *, images: int) -> dict[str, Any]
     model = normalized(original, without=variant.without)
     graph = equalize(layout(model)) if variant.equal else layout(model)
     target = load_target("imx95")
-    chosen = plan(graph, judge(graph, target, trust="proxy"), target, npu_segments=1)[0]
+    chosen = plan(graph, judge(graph, target, trust="proxy"), target)[0]
     npu = {u for s in chosen.segments if s.device == "npu" for u in s.units}
     lite = lower(graph, {**chosen.lowerings, **forced(graph, variant.lowerings)})
     samples = read_calibration(

@@ -99,7 +99,6 @@ def run(options: Options, progress: Progress) -> Result:
         cpu=options.cpu,
         cut=options.cut,
         max_segments=options.max_segments,
-        npu_segments=1,
         makers=original.makers,
     )
     chosen = candidates[0]

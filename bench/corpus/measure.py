@@ -286,7 +286,7 @@ def float_alone(row: Row, options: Options, model: Model, validation: Sequence[R
     target = load_target(options.target)
     canonical = normalize(model, shapes=options.shapes)
     graph = layout(canonical)
-    chosen = plan(graph, judge(graph, target, trust=options.trust), target, npu_segments=1)[0]
+    chosen = plan(graph, judge(graph, target, trust=options.trust), target)[0]
     names = [value.name for value in model.outputs]
     reference = OnnxRunner(model.proto, names, threads=1, optimize=False)
     floats = FloatModel(lower(graph, chosen.lowerings))

@@ -51,7 +51,7 @@ def planned(name: str, graph: Graph, target: Target) -> Row:
     row = Row(name, target.name)
     try:
         support = judge(graph, target, trust="proxy")
-        candidates = plan(graph, support, target)
+        candidates = plan(graph, support, target, npu_segments=None)
     except SplitterError as error:
         row.status, row.reason = "refused", " ".join(str(error).split())[:200]
         return row

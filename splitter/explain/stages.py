@@ -57,7 +57,6 @@ class _Asked:
             cpu=self.options.cpu,
             cut=self.options.cut,
             max_segments=self.options.max_segments,
-            npu_segments=1,
             look=look,
             makers=self.makers,
         )

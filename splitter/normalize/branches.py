@@ -70,7 +70,8 @@ def _different(draft: Draft, selected: list[Node]) -> str:
             continue
         (_, a, b), out = where.inputs, where.outputs[0]
         one, other = _lengths(draft, a), _lengths(draft, b)
-        apart = _disagree(one, other) and agreed(draft, a, b) is None
+        unknown = one is None and other is None  # named by require_static, with its node
+        apart = not unknown and agreed(draft, a, b) is None
         if apart or draft.dtype(a) != draft.dtype(b):
             lines.append(f"{out} is {_written(one)} in one and {_written(other)} in the other")
     return f"its branches differ: {', '.join(lines)}" if lines else ""
@@ -79,17 +80,6 @@ def _different(draft: Draft, selected: list[Node]) -> str:
 def _lengths(draft: Draft, value: str) -> Lengths:
     known = draft.known(value)
     return None if known is None else known.shape
-
-
-def _disagree(one: Lengths, other: Lengths) -> bool:
-    """Whether a length is known in one branch that the other has not, or is not known to have.
-
-    A selection would broadcast the one over the other, which an If never does. Where neither knows
-    a length, `require_static` names the node that makes it so.
-    """
-    if one is None or other is None:
-        return one is not other
-    return one != other
 
 
 def _written(lengths: Lengths) -> str:

@@ -130,14 +130,14 @@ def agreed(draft: Draft, a: str, b: str) -> tuple[int | None, ...] | None:
         return None
     if one.shape == other.shape:
         return one.shape
-    lengths: list[int | None] = []
-    for here, there in zip(one.shape, other.shape, strict=False):
-        known = [length for length in (here, there) if isinstance(length, int)]
-        lengths.append(known[0] if known else None)
-        if len(set(known)) > 1 or known[:1] == [0]:
-            return None
     if len(one.shape) != len(other.shape) or _by_data(draft, a) or _by_data(draft, b):
         return None
+    lengths: list[int | None] = []
+    for pair in zip(one.shape, other.shape, strict=True):
+        known = {length for length in pair if length is not None}
+        if len(known) > 1 or 0 in known:
+            return None
+        lengths.append(known.pop() if known else None)
     return tuple(lengths)
 
 

@@ -34,7 +34,7 @@ def plan(
     cpu: Sequence[str] = (),
     cut: Sequence[str] = (),
     max_segments: int | None = None,
-    npu_segments: int | None = None,
+    npu_segments: int | None = 1,
     look: int = SEGMENTS,
     makers: Mapping[str, str] = NO_MAKERS,
 ) -> tuple[Plan, ...]:
@@ -42,8 +42,8 @@ def plan(
 
     npu, cpu: names of what must sit there. cut: names of what the first segment, on the NPU, ends
     at; two segments are made unless more are allowed. makers, names: as in `read_wishes`.
-    max_segments: at most so many, the quickest plan; None: more than two where that pays off.
-    npu_segments: then at most so many of them on the NPU, with CPU segments before and behind.
+    max_segments: at most so many, the quickest plan; None: more than two where that pays off, and
+    at most npu_segments of them on the NPU (None: any number), CPU segments before and behind.
     look: other candidates have up to so many segments; fewer are found sooner.
     Raises SplitterError for names that do not exist and wishes that cannot be.
     """

@@ -83,7 +83,6 @@ def catalogue(
         npu=npu,
         cpu=cpu,
         max_segments=max_segments,
-        npu_segments=1,
         makers=makers,
     )
     first, *others = make()
