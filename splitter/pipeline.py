@@ -7,8 +7,7 @@ from functools import cache
 
 from splitter.calibration import Division, Samples, divide, read_calibration
 from splitter.carve import carve
-from splitter.equalize import equalize
-from splitter.fixed_ranges import file_notes, fixed_ranges
+from splitter.fixed_ranges import file_notes
 from splitter.glue import (
     Artifacts,
     Manifest,
@@ -20,10 +19,7 @@ from splitter.glue import (
     write_bundle,
 )
 from splitter.graph import Value
-from splitter.layout import layout
 from splitter.lower import lower, rewrites
-from splitter.model import ending_at, load
-from splitter.normalize import normalize
 from splitter.options import Options
 from splitter.partition import plan
 from splitter.plan import Plan
@@ -34,8 +30,8 @@ from splitter.quantize.choice import CANDIDATES, pick_clip
 from splitter.quantize.demands import demands_of
 from splitter.quantize.pieces import part_outputs
 from splitter.rehearse import runs, unpacked
-from splitter.remainder import named_in_full, split_off
 from splitter.report import ReportData, Summary, report_files, summarize, to_json, to_text
+from splitter.source import read_source
 from splitter.support import judge
 from splitter.targets import load_target
 from splitter.tflite.types import LiteGraph
@@ -72,22 +68,15 @@ def run(options: Options, progress: Progress) -> Result:
     target = load_target(options.target)
     check_out(options.out)
 
-    progress.stage("load")
-    loaded = ending_at(load(options.model), options.outputs)
-    original = fixed_ranges(loaded)
-    progress.stage("normalize")
-    remainder = None
-    if options.cpu_runtime:
-        original, remainder = split_off(original, shapes=options.shapes)
-    with named_in_full(original, shapes=options.shapes):
-        model = normalize(original, shapes=options.shapes)
+    source = read_source(options, progress)
+    original, model, remainder = source.original, source.model, source.remainder
     progress.stage("samples")
     samples = read_samples(options, model.inputs)
     asked = options.task or ("none" if remainder else "")
     task = find_task(model.outputs, asked=asked, classes=len(class_names(samples)))
     progress.stage("layout")
-    with named_in_full(original, shapes=options.shapes):
-        graph = equalize(layout(model))
+    with source.refusing():
+        graph = source.graph()
         progress.stage("support")
         support = judge(graph, target, trust=options.trust)
     progress.stage("partition")
@@ -209,7 +198,7 @@ def run(options: Options, progress: Progress) -> Result:
         notes=(
             *kept_scales(lite, whole),
             *parted.notes(),
-            *file_notes(loaded),
+            *file_notes(source.loaded),
             *vendor_notes(artifacts.vendor, target),
         ),
     )

@@ -15,21 +15,17 @@ from splitter.compare.integers import Workshop
 from splitter.compare.options import CompareOptions
 from splitter.compare.rows import LIKENESS, Row, Sheet, measured, ranked
 from splitter.compare.trial import Trial, Yardstick, try_out
-from splitter.equalize import equalize
-from splitter.fixed_ranges import fixed_ranges
 from splitter.graph import Graph
-from splitter.layout import layout
 from splitter.lower import refuse_unknown
-from splitter.model import Model, ending_at, load
-from splitter.normalize import normalize
+from splitter.model import Model
 from splitter.partition.catalogue import Catalogue, Entry, catalogue
 from splitter.partition.costs import unit_macs
 from splitter.pipeline import class_names, read_samples
 from splitter.plan import Segment
 from splitter.progress import Progress
 from splitter.reference import OnnxRunner
-from splitter.remainder import named_in_full, split_off
 from splitter.rulefile import Target
+from splitter.source import read_source
 from splitter.support import judge
 from splitter.targets import load_target
 from splitter.verify import find_task
@@ -91,15 +87,10 @@ def investigate(options: CompareOptions, progress: Progress) -> Study:
     """Compare the candidates of every target. Raises SplitterError; writes nothing."""
     job = options.job
     targets = tuple(load_target(name) for name in dict.fromkeys(options.targets))
-    progress.stage("load")
-    original = fixed_ranges(ending_at(load(job.model), job.outputs))
-    progress.stage("normalize")
-    remainder = None
-    if job.cpu_runtime:
-        original, remainder = split_off(original, shapes=job.shapes)
-    with named_in_full(original, shapes=job.shapes):
-        model = normalize(original, shapes=job.shapes)
-        graph = equalize(layout(model))
+    source = read_source(job, progress)
+    original, model, remainder = source.original, source.model, source.remainder
+    with source.refusing():
+        graph = source.graph()
         refuse_unknown(graph)
     samples = None
     if job.calibration:

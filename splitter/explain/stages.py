@@ -9,22 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from splitter.equalize import equalize
 from splitter.explain.kinds import Kind, kinds
 from splitter.explain.names import find_units
 from splitter.explain.text import Explained, Told
 from splitter.explain.ways import Way, ways
 from splitter.explain.whatif import read_assumed, refused, taken
-from splitter.fixed_ranges import fixed_ranges
 from splitter.graph import Graph, Unit
-from splitter.layout import layout
-from splitter.model import ending_at, load
-from splitter.normalize import normalize
 from splitter.options import Options
 from splitter.partition import SEGMENTS, plan
 from splitter.plan import Plan, Support
-from splitter.remainder import named_in_full, split_off
 from splitter.rulefile import Target
+from splitter.source import read_source
 from splitter.support import judge
 from splitter.targets import load_target
 
@@ -74,19 +69,17 @@ def explanation(options: Options, *, node: str = "", assumed: Sequence[str] = ()
     """
     target = load_target(options.target)
     words = read_assumed(target, assumed)
-    original = fixed_ranges(ending_at(load(options.model), options.outputs))
-    remainder = None
-    if options.cpu_runtime:
-        original, remainder = split_off(original, shapes=options.shapes)
-    with named_in_full(original, shapes=options.shapes):
-        graph = equalize(layout(normalize(original, shapes=options.shapes)))
-        asked = _Asked(graph, target, options, words, original.makers)
+    source = read_source(options)
+    makers, remainder = source.original.makers, source.remainder
+    with source.refusing():
+        graph = source.graph()
+        asked = _Asked(graph, target, options, words, makers)
         support = asked.judged(words)
     candidates = asked.plans(support)
     before = asked.best(asked.judged(frozenset())) if words else candidates[0]
     chosen = candidates[0]
     units = (
-        find_units(graph, node, made_by=original.makers)
+        find_units(graph, node, made_by=makers)
         if node
         else _on_cpu(graph, chosen)
         if target.has_npu

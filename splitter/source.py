@@ -1,0 +1,59 @@
+"""From a file to the graph that every command starts with.
+
+Decides nothing: the stages load, normalize and layout in their order, with what goes into an ONNX
+part split off where that is asked for.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from splitter.equalize import equalize
+from splitter.fixed_ranges import fixed_ranges
+from splitter.graph import Graph
+from splitter.layout import layout
+from splitter.model import Model, ending_at, load
+from splitter.normalize import normalize
+from splitter.options import Options
+from splitter.progress import Progress, Silent
+from splitter.remainder import Remainder, named_in_full, split_off
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a file holds for the TFLite parts.
+
+    loaded: the file, ending at the outputs asked for. original: the same with fixed ranges and
+    without the remainder, in the file's own operators. model: normalized. remainder: what ONNX
+    Runtime runs behind it.
+    """
+
+    loaded: Model
+    original: Model
+    model: Model
+    remainder: Remainder | None
+    options: Options
+
+    def refusing(self) -> AbstractContextManager[None]:
+        """Within it a refusal names every operator of the model that has no form here."""
+        return named_in_full(self.original, shapes=self.options.shapes)
+
+    def graph(self) -> Graph:
+        """Laid out and leveled. Raises SplitterError for what has no form; use `refusing`."""
+        return equalize(layout(self.model))
+
+
+def read_source(options: Options, progress: Progress | None = None) -> Source:
+    """Load and normalize. Raises SplitterError for what the user must change."""
+    progress = progress or Silent()
+    progress.stage("load")
+    loaded = ending_at(load(options.model), options.outputs)
+    original = fixed_ranges(loaded)
+    progress.stage("normalize")
+    remainder = None
+    if options.cpu_runtime:
+        original, remainder = split_off(original, shapes=options.shapes)
+    with named_in_full(original, shapes=options.shapes):
+        model = normalize(original, shapes=options.shapes)
+    return Source(loaded, original, model, remainder, options)
