@@ -5,38 +5,20 @@ Decides which pictures go in; words and layout are the template's, looks the rep
 
 from __future__ import annotations
 
-from importlib import resources
-
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from splitter.compare.pictures import draw_bars, draw_pareto
 from splitter.compare.study import Study
 from splitter.compare.telling import apart, basis, chance, reading
-from splitter.report import words
+from splitter.report.page import packaged, template
 
 TEMPLATE, STYLE = "compare.html.j2", "compare.css"
 
 
 def to_html(study: Study) -> str:
     """The whole page."""
-    environment = Environment(
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters.update(
-        big=words.big,
-        ms=words.milliseconds,
-        percent=words.percent,
-        error=words.error,
-        counted=words.counted,
-        shortened=words.shortened,
-    )
-    page = environment.from_string(_packaged("splitter.compare", TEMPLATE))
-    style = _packaged("splitter.report", "report.css") + _packaged("splitter.compare", STYLE)
+    page = template("splitter.compare", TEMPLATE)
+    style = packaged("splitter.report", "report.css") + packaged("splitter.compare", STYLE)
     goal = study.goal if study.decides else None  # 100 % of likeness would hide the differences
     pictures = [
         (
@@ -61,7 +43,3 @@ def to_html(study: Study) -> str:
         basis=list(basis(study)),
         chance=chance(study),
     )
-
-
-def _packaged(package: str, name: str) -> str:
-    return (resources.files(package) / name).read_text(encoding="utf-8")

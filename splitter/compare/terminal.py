@@ -6,9 +6,8 @@ Decides which columns there are. Everything else stands in compare.html.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from io import StringIO
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +15,7 @@ from splitter.compare.rows import Row
 from splitter.compare.study import Study
 from splitter.compare.telling import apart, basis, reading
 from splitter.report import words
+from splitter.report.page import printed
 
 NARROWEST = 18
 """Letters of a candidate's name, at least."""
@@ -26,19 +26,7 @@ SPARED = ("pass", "passed", "parts", "CPU", "NPU", "frames/s")
 
 def to_text(study: Study, *, color: bool = False, width: int = 100) -> str:
     """The comparison for a terminal of `width` columns, ANSI colors only with `color`."""
-    stream = StringIO()
-    console = Console(
-        file=stream,
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,
-        highlight=False,
-        legacy_windows=False,
-        _environ={},
-    )
-    for block in _blocks(study, width):
-        console.print(block)
-    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+    return printed(_blocks(study, width), color=color, width=width)
 
 
 def _blocks(study: Study, width: int) -> Iterator[RenderableType]:

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from splitter.report import words
@@ -22,6 +20,7 @@ from splitter.report.facts import (
     stage_facts,
     width_facts,
 )
+from splitter.report.page import packaged, template
 from splitter.report.picture import draw_graph
 from splitter.report.plots import draw_example, draw_histogram, draw_scatter
 from splitter.report.summary import Summary
@@ -41,30 +40,14 @@ class Plots:
 
 def to_html(data: ReportData, summary: Summary) -> str:
     """The whole page."""
-    environment = Environment(
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters.update(
-        big=words.big,
-        ms=words.milliseconds,
-        percent=words.percent,
-        error=words.error,
-        shape=words.shape,
-        shortened=words.shortened,
-        counted=words.counted,
-    )
-    page = environment.from_string(_packaged(TEMPLATE))
+    page = template("splitter.report", TEMPLATE)
     return page.render(
         s=summary,
         findings=summary.comparison.findings,
         verdict=summary.comparison.verdict,
         wider=summary.comparison.wider,
         widths=list(width_facts(summary)),
-        style=Markup(_packaged(STYLE)),
+        style=Markup(packaged("splitter.report", STYLE)),
         graph=Markup(draw_graph(data, summary)),
         plots=list(_plots(summary)),
         examples=[Markup(example) for example in _examples(data)],
@@ -77,10 +60,6 @@ def to_html(data: ReportData, summary: Summary) -> str:
         ],
         facts=summary,
     )
-
-
-def _packaged(name: str) -> str:
-    return (resources.files("splitter.report") / name).read_text(encoding="utf-8")
 
 
 def _plots(summary: Summary) -> Iterator[Plots]:

@@ -6,9 +6,8 @@ Decides what is left out: everything stands in report.html. Nothing is printed h
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from io import StringIO
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -21,6 +20,7 @@ from splitter.report.facts import (
     stage_facts,
     width_facts,
 )
+from splitter.report.page import printed
 from splitter.report.placement import PlacementGroup, shortened_grounds
 from splitter.report.summary import PartRow, Summary
 
@@ -36,19 +36,7 @@ TENSORS = 6
 
 def to_text(summary: Summary, *, color: bool = False, width: int = 100) -> str:
     """The whole report for a terminal of `width` columns, ANSI colors only with `color`."""
-    stream = StringIO()
-    console = Console(
-        file=stream,
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,
-        highlight=False,
-        legacy_windows=False,
-        _environ={},
-    )
-    for block in _blocks(summary, width):
-        console.print(block)
-    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+    return printed(_blocks(summary, width), color=color, width=width)
 
 
 def _blocks(summary: Summary, width: int) -> Iterator[RenderableType]:
