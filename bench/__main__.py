@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.corpus.recorded import kept, load_peer
-from bench.corpus.sweep import add_arguments, has_folder, sweep
+from bench.corpus.sweep import add_arguments, sweep
 from bench.corpus.table import corpus_table, reasons
+from bench.corpus.wanted import has_folder
 from bench.inference import contestants, race
 from bench.job import JOBS, ONNX2TF, Job, Measured, run
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bench.agreement.fit import check, fitted, halves
 from bench.agreement.page import summary
 from bench.agreement.table import SAVED, saved
-from bench.corpus.cases import Case, Kind, find
-from bench.subprocesses import rows_of
+from bench.corpus.cases import Case
+from bench.corpus.wanted import add_folders, smallest_first
+from bench.subprocesses import Row, resumed, rows_of
 from splitter.refit.rulefile import with_latency
 from splitter.targets import load_target, rule_file
 
@@ -27,47 +27,23 @@ TARGETS = ("ethos-u55", "ethos-u65", "ethos-u85")
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.agreement", description=__doc__)
-    parser.add_argument("--zoo", type=Path, help="folder of small graphs with recorded arrays")
-    parser.add_argument("--trained", type=Path, help="folder of trained models with records")
-    parser.add_argument("--models", type=Path, help="folder of graphs, weights stripped or not")
-    parser.add_argument("--only", action="append", default=[], help="part of a graph's name")
-    parser.add_argument("--target", action="append", help=f"default: {', '.join(TARGETS)}")
+    add_folders(parser, targets=TARGETS)
     parser.add_argument("--vela", default="vela", help="the program")
     parser.add_argument("--json", type=Path, help="write all rows here; rows there are not redone")
-    parser.add_argument("--seconds", type=float, default=300, help="time limit of a graph")
-    parser.add_argument("--gigabytes", type=float, default=12, help="address space of a graph")
     parser.add_argument("--fit", action="store_true", help="fit the rule files' figures to Vela")
     parser.add_argument("--save", action="store_true", help=f"write {SAVED.name}")
     return parser.parse_args()
 
 
-def cases(wanted: argparse.Namespace) -> Iterator[Case]:
-    """The graphs, smallest file first."""
-    kinds: tuple[Kind, ...] = ("zoo", "trained", "models")
-    folders = [(kind, getattr(wanted, kind)) for kind in kinds]
-    found = [case for kind, folder in folders if folder for case in find(folder, kind)]
-    for case in sorted(found, key=lambda one: (one.path.stat().st_size, one.name)):
-        if not wanted.only or any(part in case.name for part in wanted.only):
-            yield case
-
-
-def rows(wanted: argparse.Namespace) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
-    if wanted.json and wanted.json.is_file():
-        made = json.loads(wanted.json.read_text())
-    known = {row["name"] for row in made}
-    for case in cases(wanted):
-        if case.name in known:
-            continue
+def rows(wanted: argparse.Namespace) -> list[Row]:
+    def make(case: Case) -> list[Row]:
         words = ["bench.agreement.case", str(case.path), case.kind, wanted.vela]
         words += wanted.target or TARGETS
-        head = {"name": case.name, "target": ""}
-        found = rows_of(words, head, seconds=wanted.seconds, gigabytes=wanted.gigabytes)
-        made += [{**row, "kind": case.kind} for row in found]
+        found = rows_of(words, case, seconds=wanted.seconds, gigabytes=wanted.gigabytes)
         print("\n".join(map(line_of, found)), flush=True)
-        if wanted.json:
-            wanted.json.write_text(json.dumps(made))
-    return made
+        return [{**row, "kind": case.kind} for row in found]
+
+    return resumed(wanted.json, smallest_first(wanted), make)
 
 
 def line_of(row: dict[str, Any]) -> str:

@@ -32,7 +32,8 @@ from bench.corpus.cases import Arrays, Case, bindings, records
 from bench.corpus.measure import axis_names, restored
 from bench.corpus.recorded import PEER, Peer, PeerRow, load_peer, save_peer
 from bench.corpus.samples import invented
-from bench.corpus.sweep import add_arguments, cases
+from bench.corpus.sweep import add_arguments
+from bench.corpus.wanted import cases
 from splitter.diagnostics import SplitterError
 from splitter.graph import Array, Value
 from splitter.model import Model, load
