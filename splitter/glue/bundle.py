@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from splitter.diagnostics import SplitterError
@@ -105,14 +105,18 @@ def _foreign(out: Path, former: Former) -> list[str]:
 def _parents(folder: Path) -> Iterator[None]:
     """The folder and its parents; those made here go again when the block fails."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    try:
+    with ExitStack() as undo:
+        undo.callback(_remove_empty, missing)
         folder.mkdir(parents=True, exist_ok=True)
         yield
-    except BaseException:
-        for path in missing:
-            if path.is_dir() and not any(path.iterdir()):
-                path.rmdir()
-        raise
+        undo.pop_all()
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    """The folders, innermost first, as far as they are there and empty."""
+    for path in folders:
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
 
 
 @contextmanager
@@ -132,13 +136,16 @@ def _into_place(folder: Path, out: Path) -> None:
         os.rename(folder, out)
         return
     former = folder.with_name("former")
-    try:
+    with ExitStack() as undo:
+        undo.callback(_put_back, former, out)
         os.rename(out, former)
         os.rename(folder, out)
-    except BaseException:
-        if former.exists() and not out.exists():
-            os.rename(former, out)
-        raise
+        undo.pop_all()
+
+
+def _put_back(former: Path, out: Path) -> None:
+    if former.exists() and not out.exists():
+        os.rename(former, out)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -15,7 +15,7 @@ from splitter.graph import Array, Graph, Unit
 from splitter.ops.elementwise import one, two
 from splitter.ops.functions import compare, select
 from splitter.ops.linear import fully_connected
-from splitter.ops.normalization import normalize_rows, scale_channels
+from splitter.ops.normalization import normalize_rows, scale_channels, scaled_image
 from splitter.ops.reduce import reduce
 from splitter.ops.registry import Emitter, Lowering, Op
 
@@ -57,25 +57,7 @@ def emit_groups(e: Emitter, unit: Unit) -> None:
 
 def scale_rows(e: Emitter, x: str, scale: Array, bias: Array) -> str:
     """x [rows, C] * scale [C] + bias [C] -> [rows, C], one depthwise 1x1 convolution."""
-    rows, channels = e.shape(x)
-    y = e.op(
-        "DEPTHWISE_CONV_2D",
-        [
-            e.reshape(x, (1, rows, 1, channels)),
-            e.const(scale.reshape(1, 1, 1, channels), "scale"),
-            e.const(bias.reshape(channels), "bias"),
-        ],
-        (1, rows, 1, channels),
-        hint="scaled",
-        padding="VALID",
-        stride_h=1,
-        stride_w=1,
-        dilation_h_factor=1,
-        dilation_w_factor=1,
-        depth_multiplier=1,
-        fused_activation_function="NONE",
-    )
-    return e.reshape(y, (rows, channels))
+    return e.reshape(scaled_image(e, x, scale, bias), e.shape(x))
 
 
 def emit_rms(e: Emitter, unit: Unit) -> None:

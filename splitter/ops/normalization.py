@@ -21,12 +21,17 @@ from splitter.ops.registry import Emitter, Lowering, Op
 def scale_channels(
     e: Emitter, x: str, gamma: Array, beta: Array | None, *, out: str, shape: tuple[int, ...]
 ) -> None:
-    """x [rows, C] * gamma [C] + beta [C] as one depthwise 1x1 convolution."""
+    """x [rows, C] * gamma [C] + beta [C] as one depthwise 1x1 convolution, in the given shape."""
+    e.reshape(scaled_image(e, x, gamma, beta), shape, out=out)
+
+
+def scaled_image(e: Emitter, x: str, gamma: Array, beta: Array | None) -> str:
+    """The same as it leaves the convolution: [1, rows, 1, C]."""
     rows, channels = e.shape(x)
     image = e.reshape(x, (1, rows, 1, channels))
     kernel = e.const(gamma.reshape(1, 1, 1, channels), "gamma")
     bias = e.const(np.zeros(channels) if beta is None else beta.reshape(channels), "beta")
-    y = e.op(
+    return e.op(
         "DEPTHWISE_CONV_2D",
         [image, kernel, bias],
         (1, rows, 1, channels),
@@ -39,7 +44,6 @@ def scale_channels(
         depth_multiplier=1,
         fused_activation_function="NONE",
     )
-    e.reshape(y, shape, out=out)
 
 
 def _mean(e: Emitter, x: str, *, bias: float = 0.0, hint: str) -> str:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from splitter.graph import Graph, Unit
 from splitter.ops.elementwise import two
 from splitter.ops.registry import Emitter, Lowering, Op
 from splitter.ops.strides import by_reshape, unstrided
+
+UNMASKED: Mapping[str, Any] = {
+    "begin_mask": 0,
+    "end_mask": 0,
+    "ellipsis_mask": 0,
+    "new_axis_mask": 0,
+    "shrink_axis_mask": 0,
+    "offset": False,
+}
+"""STRIDED_SLICE takes begin, end and step of every axis as they are."""
 
 
 def emit_reshape(e: Emitter, unit: Unit) -> None:
@@ -53,12 +66,7 @@ def emit_slice(e: Emitter, unit: Unit) -> None:
         "STRIDED_SLICE",
         unit,
         [x, *bounds],
-        begin_mask=0,
-        end_mask=0,
-        ellipsis_mask=0,
-        new_axis_mask=0,
-        shrink_axis_mask=0,
-        offset=False,
+        **UNMASKED,
     )
 
 
@@ -89,12 +97,7 @@ def strided(e: Emitter, x: str, axis: int, start: int, count: int, step: int) ->
         shape,
         dtype=e.dtype(x),
         hint="taps",
-        begin_mask=0,
-        end_mask=0,
-        ellipsis_mask=0,
-        new_axis_mask=0,
-        shrink_axis_mask=0,
-        offset=False,
+        **UNMASKED,
     )
 
 

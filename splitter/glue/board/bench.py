@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from splitter.glue.board.bundle import Bundle
+from splitter.glue.board.bundle import Bundle, OnnxPart, Part
 from splitter.glue.board.engine import Engine
 from splitter.glue.board.isolate import IsolatedEngine
 from splitter.glue.board.runner import Lap, Runner, batches
@@ -90,16 +90,22 @@ def _part(engine: Engine | IsolatedEngine, index: int, laps: Sequence[Lap]) -> d
     steps = [lap.steps[index] for lap in laps]
     tensors = [*part.inputs, *part.outputs]
     return {
-        "index": part.index,
-        "device": part.device,
-        "file": part.file,
-        "sha256": part.sha256,
-        "operators": part.operators,
+        **_identity(part),
         "placement": asdict(engine.placement) if engine.placement else None,
         "delegated": _delegated(engine),
         "boundary_bytes": sum(_bytes(t.shape, t.type) for t in tensors),
         "invoke_ms": _spread([step.invoke for step in steps]),
         "transfer_ms": _spread([step.write + step.read for step in steps]),
+    }
+
+
+def _identity(part: Part | OnnxPart) -> dict[str, Any]:
+    return {
+        "index": part.index,
+        "device": part.device,
+        "file": part.file,
+        "sha256": part.sha256,
+        "operators": part.operators,
     }
 
 
@@ -109,11 +115,7 @@ def _remainder(runner: Runner, laps: Sequence[Lap]) -> dict[str, Any] | None:
         return None
     part = runner.remainder.part
     return {
-        "index": part.index,
-        "device": part.device,
-        "file": part.file,
-        "sha256": part.sha256,
-        "operators": part.operators,
+        **_identity(part),
         "runtime": {"name": "onnxruntime", "version": runner.remainder.version},
         "invoke_ms": _spread([lap.remainder for lap in laps]),
     }
