@@ -26,8 +26,8 @@ from splitter.partition import plan
 from splitter.quantize import calibrate, quantize
 from splitter.quantize.choice import CANDIDATES, pick_clip, to_integer, to_real
 from splitter.quantize.demands import demands_of
-from splitter.support import judge
-from splitter.targets import load_target
+from splitter.rules.support import judge
+from splitter.rules.targets import load_target
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import LiteGraph
 from splitter.tflite.write import write

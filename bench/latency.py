@@ -22,8 +22,8 @@ from splitter.refit.figures import costs, figure_at, value_of
 from splitter.refit.fit import Fit, Point, fit
 from splitter.refit.points import npu_point
 from splitter.refit.rulefile import with_latency
-from splitter.rulefile import NpuFigures, Target
-from splitter.targets import load_target, rule_file
+from splitter.rules.schema import NpuFigures, Target
+from splitter.rules.targets import load_target, rule_file
 
 START = {"efficiency": 0.5, "depthwise_efficiency": 0.1, "elements": 4.0, "invoke": 0.2}
 """Where the fit starts, whatever the rule file says; in the figures' units."""

@@ -29,8 +29,8 @@ from splitter.partition import plan
 from splitter.quantize import calibrate, quantize
 from splitter.quantize.clipping import least_squares, min_max
 from splitter.quantize.demands import demands_of
-from splitter.support import judge
-from splitter.targets import load_target
+from splitter.rules.support import judge
+from splitter.rules.targets import load_target
 from splitter.tflite.write import write
 
 CALIBRATION = Path(__file__).resolve().parent.parent / "models" / "calib_images.npz"

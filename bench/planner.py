@@ -18,8 +18,8 @@ from rich.table import Table
 from splitter.graph import Graph, Unit, Value
 from splitter.partition import plan
 from splitter.plan import Plan
-from splitter.support import judge
-from splitter.targets import load_target
+from splitter.rules.support import judge
+from splitter.rules.targets import load_target
 
 UNITS = 10_000
 WIDTH = 64

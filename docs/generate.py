@@ -21,8 +21,8 @@ from bench.agreement.page import page as agreement_page
 from bench.corpus.page import corpus_page
 from bench.corpus.recorded import load_peer, load_rows
 from bench.placements.page import page as placements_page
-from splitter.supportpage import support_index, support_page
-from splitter.targets import load_target, targets
+from splitter.rules.page import support_index, support_page
+from splitter.rules.targets import load_target, targets
 from tests.node_suite import Outcome, node_tests, run_suite
 
 PAGE = Path(__file__).with_name("operators.md")

@@ -168,7 +168,7 @@ Json = Annotated[
 
 def required_target(name: str) -> str:
     """The target's name; without one a SplitterError that lists them."""
-    from splitter.targets import targets
+    from splitter.rules.targets import targets
 
     if not name:
         raise SplitterError(
@@ -179,7 +179,7 @@ def required_target(name: str) -> str:
 
 def short_name(target: str) -> str:
     """For names of files: "imx95@3.0.1" as it is, "my_npu" of a path."""
-    from splitter.targets import name_and_version
+    from splitter.rules.targets import name_and_version
 
     name, version = name_and_version(target)
     short = Path(name).stem if name.endswith(".toml") else name

@@ -141,7 +141,7 @@ def split(
 ) -> int:
     """Split an ONNX model into an INT8 part for the NPU and one for the CPU."""
     from splitter.options import Options
-    from splitter.rulefile import TRUSTS
+    from splitter.rules.schema import TRUSTS
 
     options = Options(
         model=model,
@@ -189,8 +189,8 @@ def inspect_command(
     """Operators, float tensors, unequal scales, broken rules, and what the NPU's compiler took."""
     from splitter.console import wrapped
     from splitter.examine import examine
-    from splitter.rulefile import TRUSTS
-    from splitter.targets import load_target
+    from splitter.rules.schema import TRUSTS
+    from splitter.rules.targets import load_target
 
     args.one_of("--trust", trust, TRUSTS)
     found = examine(path, load_target(target) if target else None, trust=trust)

@@ -28,7 +28,7 @@ def calibrate_command(
     from splitter.console import wrapped
     from splitter.refit import refit, write_rule_file
     from splitter.refit.text import to_json, to_text
-    from splitter.targets import load_target
+    from splitter.rules.targets import load_target
 
     rules_of = load_target(target)
     devices = args.devices(only, rules_of.latency.npu is not None)

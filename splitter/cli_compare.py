@@ -38,7 +38,7 @@ def compare_command(
     from splitter.compare import CompareOptions, compare
     from splitter.console import shown, watched
     from splitter.options import Options
-    from splitter.rulefile import TRUSTS
+    from splitter.rules.schema import TRUSTS
 
     targets = args.names(target) or (args.required_target(""),)
     job = Options(

@@ -1,6 +1,6 @@
 """The commands about targets and their rules: `split targets`, `split rules ...`.
 
-Arguments in, text out; what is printed is made by `rulebook`.
+Arguments in, text out; what is printed is made by `rules.book`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ rules = typer.Typer(help="Look at rule files, check them, learn them from a comp
 def targets_command(as_json: args.Json = False) -> int:
     """The NPUs that rule files come with."""
     from splitter.console import wrapped
-    from splitter.rulebook import counts
-    from splitter.targets import load_target, targets
+    from splitter.rules.book import counts
+    from splitter.rules.targets import load_target, targets
 
     known = [(load_target(name), counts(load_target(name))) for name in targets()]
     if as_json:
@@ -56,8 +56,8 @@ def rules_show(
 ) -> int:
     """The rules of a target, or of one operator: limits, source, confidence."""
     from splitter.console import wrapped
-    from splitter.rulebook import rulebook, rules_json
-    from splitter.targets import load_target
+    from splitter.rules.book import rulebook, rules_json
+    from splitter.rules.targets import load_target
 
     loaded = load_target(target)
     if as_json:
@@ -73,7 +73,7 @@ def rules_check(
     as_json: args.Json = False,
 ) -> int:
     """Whether rule files are right; every mistake is listed, with the valid names."""
-    from splitter.targets import load_target
+    from splitter.rules.targets import load_target
 
     right: list[dict[str, Any]] = []
     wrong: list[SplitterError] = []
@@ -155,7 +155,7 @@ def explain_command(
     from splitter.console import wrapped
     from splitter.explain import explanation
     from splitter.options import Options
-    from splitter.rulefile import TRUSTS
+    from splitter.rules.schema import TRUSTS
 
     options = Options(
         model=model,

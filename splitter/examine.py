@@ -19,8 +19,8 @@ import onnx
 from splitter.diagnostics import SplitterError
 from splitter.glue.manifest import FILE, Manifest, check_files, read_manifest
 from splitter.inspect import Inspection, inspect, placement, problems, text
-from splitter.rulefile import Target
-from splitter.support import check_lite
+from splitter.rules.schema import Target
+from splitter.rules.support import check_lite
 from splitter.tflite.read import header, read
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import prod
 
 from splitter.plan import Device
-from splitter.rulefile import CpuFigures, NpuFigures, Target
+from splitter.rules.schema import CpuFigures, NpuFigures, Target
 from splitter.tflite.facts import macs, tensor_bytes
 from splitter.tflite.types import LiteGraph, Operator, Tensor
 from splitter.tflite.view import View

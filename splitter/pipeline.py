@@ -31,9 +31,9 @@ from splitter.quantize.demands import demands_of
 from splitter.quantize.pieces import part_outputs
 from splitter.rehearse import runs, unpacked
 from splitter.report import ReportData, Summary, report_files, summarize, to_json, to_text
+from splitter.rules.support import judge
+from splitter.rules.targets import load_target
 from splitter.source import read_source
-from splitter.support import judge
-from splitter.targets import load_target
 from splitter.tflite.types import LiteGraph
 from splitter.tflite.write import write
 from splitter.verify import Circumstances, Comparison, find_task, verify

@@ -12,9 +12,9 @@ from splitter.latency import (
     padded_macs,
     transfer_ms,
 )
-from splitter.mistakes import CPU_CLASSES
+from splitter.rules.mistakes import CPU_CLASSES
+from splitter.rules.targets import load_target, targets
 from splitter.specimens import specimen
-from splitter.targets import load_target, targets
 from splitter.tflite.codes import CODES
 from splitter.tflite.facts import macs
 from splitter.tflite.types import LiteGraph

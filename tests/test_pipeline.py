@@ -17,7 +17,7 @@ from splitter.examine import examine
 from splitter.glue.board.bundle import Bundle
 from splitter.glue.board.engine import Settings
 from splitter.glue.board.runner import Runner
-from splitter.targets import load_target
+from splitter.rules.targets import load_target
 from splitter.tflite.read import read
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -20,7 +20,7 @@ from bench.corpus.cases import Case
 from bench.corpus.wanted import add_folders, smallest_first
 from bench.subprocesses import Row, resumed, rows_of
 from splitter.refit.rulefile import with_latency
-from splitter.targets import load_target, rule_file
+from splitter.rules.targets import load_target, rule_file
 
 TARGETS = ("ethos-u55", "ethos-u65", "ethos-u85")
 

@@ -19,9 +19,9 @@ from bench.agreement.layers import Compiled, compiled
 from bench.corpus.cases import Case, Kind
 from splitter.diagnostics import Reason, SplitterError
 from splitter.latency import npu_work
-from splitter.rulefile import Target
-from splitter.support import check_lite
-from splitter.targets import load_target
+from splitter.rules.schema import Target
+from splitter.rules.support import check_lite
+from splitter.rules.targets import load_target
 from splitter.tflite.types import LiteGraph
 from splitter.tflite.write import write
 

@@ -18,7 +18,7 @@ from splitter.latency import FREE, NpuWork, npu_work_ms
 from splitter.refit.figures import costs, figure_at, value_of
 from splitter.refit.fit import Fit, Point, fit
 from splitter.refit.points import npu_point
-from splitter.rulefile import Figure, Latency, NpuFigures, Target
+from splitter.rules.schema import Figure, Latency, NpuFigures, Target
 
 Row = Mapping[str, Any]
 

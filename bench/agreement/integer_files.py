@@ -21,8 +21,8 @@ from splitter.model import load
 from splitter.normalize import normalize
 from splitter.quantize import calibrate, quantize
 from splitter.quantize.demands import demands_of
-from splitter.rulefile import Target
-from splitter.support import judge
+from splitter.rules.schema import Target
+from splitter.rules.support import judge
 from splitter.tflite.types import LiteGraph
 
 

@@ -13,7 +13,7 @@ from splitter.compilers.command import run
 from splitter.compilers.placement import Placement, read_placement
 from splitter.compilers.vela import MARKER, estimate, reasons
 from splitter.latency import NPU_KERNELS
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 from splitter.tflite.codes import CODES
 
 OPTIONS = ("--accelerator-config", "--system-config", "--memory-mode")

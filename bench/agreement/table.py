@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.agreement.fit import Row, our_ms
-from splitter.targets import load_target
+from splitter.rules.targets import load_target
 
 SAVED = Path(__file__).resolve().parents[2] / "docs" / "data" / "vela-agreement.json"
 

@@ -41,8 +41,8 @@ from splitter.pipeline import Result, run
 from splitter.quantize.precision import precision
 from splitter.reference import OnnxRunner
 from splitter.rehearse import FloatModel, as_declared
-from splitter.support import judge
-from splitter.targets import load_target
+from splitter.rules.support import judge
+from splitter.rules.targets import load_target
 from splitter.tflite.read import read
 from splitter.verify.tensors import TensorMeter
 

@@ -19,9 +19,9 @@ from splitter.ops.registry import fragment
 from splitter.partition import boundary_bytes, plan
 from splitter.partition.candidates import ALL_CPU
 from splitter.plan import Plan, Support
-from splitter.rulefile import Target
-from splitter.support import as_int8, judge, lowering_of
-from splitter.targets import load_target
+from splitter.rules.schema import Target
+from splitter.rules.support import as_int8, judge, lowering_of
+from splitter.rules.targets import load_target
 from splitter.tflite.facts import macs
 
 

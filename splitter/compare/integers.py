@@ -22,8 +22,8 @@ from splitter.quantize.choice import CANDIDATES, pick_clip
 from splitter.quantize.clipping import Clip, Function
 from splitter.quantize.demands import demands_of
 from splitter.quantize.pieces import Join, part_outputs
-from splitter.rulefile import Target
-from splitter.support import lowering_of
+from splitter.rules.schema import Target
+from splitter.rules.support import lowering_of
 from splitter.tflite.types import LiteGraph, Operator, Tensor
 from splitter.width import units_on
 

@@ -14,7 +14,7 @@ from splitter.graph import Graph
 from splitter.partition import boundary_bytes
 from splitter.partition.catalogue import Entry, Kind
 from splitter.plan import Cost, Device, Plan
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 from splitter.verify import Decisions, Findings
 from splitter.verify.decisions import DetectionDecisions
 from splitter.verify.wider import decision_figures

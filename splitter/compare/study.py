@@ -24,10 +24,10 @@ from splitter.pipeline import class_names, read_samples
 from splitter.plan import Segment
 from splitter.progress import Progress
 from splitter.reference import OnnxRunner
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
+from splitter.rules.support import judge
+from splitter.rules.targets import load_target
 from splitter.source import read_source
-from splitter.support import judge
-from splitter.targets import load_target
 from splitter.verify import find_task
 
 SHORT = 11

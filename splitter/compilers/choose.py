@@ -8,7 +8,7 @@ from splitter.compilers.neutron import Neutron
 from splitter.compilers.placement import Compiler
 from splitter.compilers.vela import Vela, accelerator
 from splitter.diagnostics import SplitterError
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 
 
 def compiler_of(target: Target, command: str) -> Compiler:

@@ -14,8 +14,8 @@ from splitter.graph import Graph, Unit
 from splitter.ops.registry import fragment
 from splitter.partition.costs import unit_costs
 from splitter.plan import Device, Plan, Support
-from splitter.rulefile import Target
-from splitter.support import CANNOT_WRITE, as_int8, lowering_of
+from splitter.rules.schema import Target
+from splitter.rules.support import CANNOT_WRITE, as_int8, lowering_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from splitter.graph import Graph, Unit
 from splitter.options import Options
 from splitter.partition import SEGMENTS, plan
 from splitter.plan import Plan, Support
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
+from splitter.rules.support import judge
+from splitter.rules.targets import load_target
 from splitter.source import read_source
-from splitter.support import judge
-from splitter.targets import load_target
 
 PLANS, UNITS = 10, 5000
 """Kinds whose gain is planned: at most so many, and so many units in all their plans together."""

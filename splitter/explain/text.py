@@ -10,8 +10,8 @@ from splitter.diagnostics import Cause, Reason
 from splitter.explain.kinds import Basis, Kind, cannot_write
 from splitter.explain.ways import Way
 from splitter.plan import Plan
-from splitter.rulecheck import LISTED
-from splitter.rulefile import Target
+from splitter.rules.check import LISTED
+from splitter.rules.schema import Target
 
 NAMES, VALUES = 4, 6
 """Nodes of a kind, and actual values of a rule, that the text names; JSON has all."""

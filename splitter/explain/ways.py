@@ -13,9 +13,9 @@ from typing import Literal
 from splitter.diagnostics import Reason
 from splitter.explain.kinds import Kind, cannot_write
 from splitter.graph import Graph
-from splitter.rulecheck import LISTED
-from splitter.rulefile import TRUSTS, Limit, Target
-from splitter.support import npu_verdicts
+from splitter.rules.check import LISTED
+from splitter.rules.schema import TRUSTS, Limit, Target
+from splitter.rules.support import npu_verdicts
 
 SIZES = frozenset(
     (

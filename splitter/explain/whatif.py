@@ -11,10 +11,10 @@ from dataclasses import replace
 from splitter.diagnostics import SplitterError, nearest
 from splitter.explain.kinds import cannot_write
 from splitter.graph import Graph
-from splitter.mistakes import DIALECTS
 from splitter.ops import OPS
 from splitter.plan import Support, Verdict
-from splitter.rulefile import Target
+from splitter.rules.mistakes import DIALECTS
+from splitter.rules.schema import Target
 
 
 def read_assumed(target: Target, names: Sequence[str]) -> frozenset[str]:

@@ -8,7 +8,7 @@ from splitter.glue.describe import Artifacts, build_manifest
 from splitter.glue.manifest import Manifest, check_files, from_json, read_manifest
 from splitter.glue.next_steps import next_steps
 from splitter.glue.vendor import vendor_notes, vendor_parts
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 
 __all__ = [
     "Artifacts",

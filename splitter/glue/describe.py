@@ -51,7 +51,7 @@ from splitter.plan import Device
 from splitter.quantize.pieces import Join
 from splitter.quantize.precision import precision
 from splitter.remainder import Remainder
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 from splitter.tflite.types import LiteGraph, Tensor
 from splitter.versions import TOOL, package_versions, tool_version
 

@@ -19,7 +19,7 @@ import numpy as np
 from splitter.glue.entries import Carrier, PartEntry
 from splitter.glue.manifest import Manifest
 from splitter.quantize.kernels import YOUNG16
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 
 CONVERTED = "converted"
 """The folder for the converter's files, in the bundle or beside it."""

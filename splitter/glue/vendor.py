@@ -16,7 +16,7 @@ from splitter.model import Model
 from splitter.normalize import opened
 from splitter.normalize.exchange import type_proto
 from splitter.normalize.functions import inline_functions
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 
 STORED = re.compile(r"/(\d+|view)(_\d+)?$")
 """What the layout stage puts behind the name of a value that it stores otherwise."""

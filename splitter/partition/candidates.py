@@ -16,7 +16,7 @@ from splitter.partition.segments import Placement, Shape
 from splitter.partition.stages import pinned
 from splitter.partition.wishes import NO_MAKERS, Wishes, read_wishes, refuse_impossible
 from splitter.plan import Plan, Segment, Support
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 
 SEGMENTS = 5
 """Segments that are tried unless the user says otherwise: two islands on the CPU."""

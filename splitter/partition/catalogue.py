@@ -20,7 +20,7 @@ from splitter.partition.segments import scheduled
 from splitter.partition.stages import Levels, pinned
 from splitter.partition.wishes import NO_MAKERS, read_wishes
 from splitter.plan import Plan, Segment, Support
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 
 Kind = Literal["planner", "usual", "block", "cut"]
 FIRST_REFUSED = "to the first refusal"

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from splitter.dialect.judge import nodes_of_units
 from splitter.graph import Graph, Unit
 from splitter.latency import graph_ms
 from splitter.ops.registry import fragment
 from splitter.ops.signature import signature
 from splitter.plan import Device, Support
-from splitter.rulefile import Target
-from splitter.support import as_int8, lowering_of
+from splitter.rules.dialect.judge import nodes_of_units
+from splitter.rules.schema import Target
+from splitter.rules.support import as_int8, lowering_of
 from splitter.tflite.facts import macs
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from splitter.graph import Graph, Value
 from splitter.latency import operator_ms, transfer_ms
 from splitter.ops.registry import lite_dtype
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 from splitter.tflite.types import LiteGraph, Operator, Tensor
 
 BYTES = {"float32": 1, "int32": 4}

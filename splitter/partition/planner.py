@@ -21,7 +21,7 @@ from splitter.partition.proof import proven
 from splitter.partition.segments import Placement, Shape, best_placements
 from splitter.partition.stages import Levels, crossing, on_npu, unit_ms
 from splitter.plan import Cost, Device, Plan, Segment, Support
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 
 WORTH = 0.03
 """Share of the time that each further segment must save; every one is a file to convert and call,

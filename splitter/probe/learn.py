@@ -13,8 +13,8 @@ from typing import Any
 from splitter.probe.ask import Asker
 from splitter.probe.questions import GENERAL, Question, codes, of_common, of_limit
 from splitter.probe.search import Search, search
-from splitter.rulefile import Limit, OperatorRule, Target, in_versions
-from splitter.support import check_lite
+from splitter.rules.schema import Limit, OperatorRule, Target, in_versions
+from splitter.rules.support import check_lite
 
 SOURCE = "PROBE"
 """Key of the source that stands for the compiler's answers."""

@@ -19,8 +19,8 @@ from splitter.probe.ask import Asker, Step
 from splitter.probe.learn import SOURCE, Learned, learn
 from splitter.probe.questions import Question, codes
 from splitter.probe.rewrite import rule_file
-from splitter.rulefile import Limit, OperatorRule, Target, in_versions
-from splitter.targets import load_target
+from splitter.rules.schema import Limit, OperatorRule, Target, in_versions
+from splitter.rules.targets import load_target
 
 HEADING = "Learned by split rules probe"
 

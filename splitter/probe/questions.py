@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from splitter.rulefile import Limit, Target
+from splitter.probe.trials import beyond, within
+from splitter.rules.schema import Limit, Target
 from splitter.specimens import BUILDERS, UNARY, specimen
-from splitter.specimens.trials import beyond, within
 from splitter.tflite.facts import facts
 from splitter.tflite.types import LiteGraph
 

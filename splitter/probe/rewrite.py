@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 
 LEFT_OUT = {"file", "sha256"}
 """What a file does not say of itself."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from splitter.probe.ask import Asker
 from splitter.probe.questions import Question
-from splitter.specimens.trials import STEPS
+from splitter.probe.trials import STEPS
 
 FARTHEST = 16
 """Times the file's limit: farther out nothing is tried."""

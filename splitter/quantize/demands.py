@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from splitter.quantize.parameters import Demands
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 
 
 def demands_of(target: Target) -> Demands:

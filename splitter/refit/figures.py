@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from splitter.rulefile import Figure, NpuFigures, Target
+from splitter.rules.schema import Figure, NpuFigures, Target
 
 FIXED = ("operator", "invoke", "transfer_fixed")
 """Their value is a cost in milliseconds already."""

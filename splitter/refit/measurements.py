@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from splitter.diagnostics import SplitterError
 from splitter.plan import Device
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 from splitter.tflite.read import read
 from splitter.tflite.types import LiteGraph
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from splitter.latency import FREE, MATRIX_CLASSES, NpuWork, cpu_work, npu_work
 from splitter.plan import Device
 from splitter.refit.fit import Point
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 from splitter.tflite.facts import tensor_bytes
 from splitter.tflite.types import LiteGraph
 

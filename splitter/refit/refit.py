@@ -16,8 +16,8 @@ from splitter.refit.fit import Fit, Point, fit
 from splitter.refit.measurements import BoardRuns, read_measurements
 from splitter.refit.points import part_point, transfer_point
 from splitter.refit.rulefile import with_latency
-from splitter.rulefile import CpuFigures, Figure, Latency, NpuFigures, Target
-from splitter.targets import rule_file
+from splitter.rules.schema import CpuFigures, Figure, Latency, NpuFigures, Target
+from splitter.rules.targets import rule_file
 
 NOISE = 0.05
 """Relative standard deviation of a median that is assumed: boards throttle and share memory."""

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from splitter.diagnostics import SplitterError
-from splitter.rulefile import Figure, Latency, Target
-from splitter.targets import read_target
+from splitter.rules.schema import Figure, Latency, Target
+from splitter.rules.targets import read_target
 
 LATENCY = re.compile(r"\[\[?\s*latency\s*[.\]]")
 SOURCES = re.compile(r"\[\s*sources\s*\]")

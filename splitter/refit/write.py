@@ -8,8 +8,8 @@ from pathlib import Path
 
 from splitter.diagnostics import SplitterError
 from splitter.refit.refit import Refit
-from splitter.rulefile import Target
-from splitter.targets import rule_file
+from splitter.rules.schema import Target
+from splitter.rules.targets import rule_file
 
 
 def write_rule_file(out: Path, found: Refit, target: Target, measurements: Sequence[Path]) -> None:

@@ -8,7 +8,7 @@ from splitter.carve import Part
 from splitter.glue.manifest import Manifest
 from splitter.graph import Array, Graph
 from splitter.plan import Plan, Support
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 from splitter.tflite.types import LiteGraph
 from splitter.verify import Comparison
 from splitter.width import NARROW, Widening

@@ -18,7 +18,7 @@ from splitter.partition import WORTH, passage_ms
 from splitter.plan import Cost, Device, Plan
 from splitter.report.data import ReportData
 from splitter.report.placement import Placement, PlacementGroup, group_cpu, place_units
-from splitter.rulefile import Figure
+from splitter.rules.schema import Figure
 from splitter.tflite.facts import macs, tensor_bytes
 from splitter.tflite.types import Tensor
 from splitter.verify import Comparison

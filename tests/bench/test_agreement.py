@@ -20,7 +20,7 @@ from bench.agreement.page import summary
 from bench.agreement.table import saved
 from bench.corpus.cases import Case
 from splitter.latency import NpuWork, npu_work_ms
-from splitter.targets import load_target
+from splitter.rules.targets import load_target
 
 VELA = os.environ.get("VELA", "vela")
 

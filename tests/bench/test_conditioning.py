@@ -16,8 +16,8 @@ from splitter.layout import layout
 from splitter.lower import lower
 from splitter.model import load
 from splitter.normalize import normalize
-from splitter.support import judge
-from splitter.targets import load_target
+from splitter.rules.support import judge
+from splitter.rules.targets import load_target
 
 RANKED = """
 <ir_version: 10, opset_import: ["" : 22]>

@@ -9,7 +9,7 @@ import pytest
 from bench.latency import FITTED, fit_to, unseen
 from bench.published import CHECKS, PUBLISHED
 from splitter.refit.figures import figure_at, value_of
-from splitter.targets import load_target
+from splitter.rules.targets import load_target
 
 TARGETS = tuple(dict.fromkeys(one.target for one in PUBLISHED))
 

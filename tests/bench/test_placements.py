@@ -15,7 +15,7 @@ from bench.corpus.cases import Case
 from bench.placements import page
 from bench.placements.case import Row, planned
 from splitter.graph import Graph
-from splitter.targets import load_target
+from splitter.rules.targets import load_target
 
 NETWORK = """
 <ir_version: 8, opset_import: ["" : 17]>

@@ -22,9 +22,9 @@ from splitter.plan import Plan
 from splitter.quantize import calibrate, quantize
 from splitter.quantize.choice import CANDIDATES
 from splitter.quantize.demands import demands_of
-from splitter.support import judge
+from splitter.rules.support import judge
+from splitter.rules.targets import load_target
 from splitter.tail import carrier
-from splitter.targets import load_target
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import Quantization
 from splitter.tflite.write import write

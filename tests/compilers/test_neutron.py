@@ -16,8 +16,8 @@ from splitter.compilers.choose import compiler_of
 from splitter.compilers.neutron import Neutron
 from splitter.diagnostics import SplitterError
 from splitter.probe import probe
+from splitter.rules.targets import load_target
 from splitter.specimens import specimen
-from splitter.targets import load_target
 from splitter.tflite.write import write
 
 STAND_IN = """#!{python}

@@ -22,7 +22,7 @@ from splitter.glue import Artifacts, Manifest, build_manifest, glue_files, write
 from splitter.graph import Array, Value
 from splitter.model import Model
 from splitter.options import Options
-from splitter.targets import load_target
+from splitter.rules.targets import load_target
 from splitter.tflite.types import LiteGraph, Operator, Quantization, Tensor
 from splitter.tflite.write import write
 

@@ -14,7 +14,7 @@ import pytest
 
 from splitter.glue import Artifacts, next_steps
 from splitter.glue.manifest import RANDOM_WARNING
-from splitter.targets import load_target, targets
+from splitter.rules.targets import load_target, targets
 
 
 def test_the_converter_is_called_for_every_npu_part_and_no_other(bundle: Any) -> None:

@@ -8,8 +8,8 @@ import pytest
 from splitter.graph import Graph, Unit
 from splitter.ops import OPS
 from splitter.ops.registry import fragment
-from splitter.support import as_int8, check_lite
-from splitter.targets import load_target
+from splitter.rules.support import as_int8, check_lite
+from splitter.rules.targets import load_target
 from tests.ops.lowered import Case, graph_of, parsed
 
 CASES = [

@@ -17,8 +17,8 @@ from splitter.model import Model
 from splitter.normalize import normalize
 from splitter.partition import plan
 from splitter.plan import Plan
-from splitter.support import judge
-from splitter.targets import load_target
+from splitter.rules.support import judge
+from splitter.rules.targets import load_target
 
 
 def chain(*units: tuple[str, str, tuple[str, ...], str]) -> Graph:

@@ -9,8 +9,8 @@ from splitter.partition import plan
 from splitter.partition.borders import block_borders
 from splitter.partition.catalogue import EVERYTHING, FIRST_REFUSED, Catalogue, catalogue
 from splitter.partition.mincut import Passage, Problem, ancestors
-from splitter.support import judge
-from splitter.targets import load_target
+from splitter.rules.support import judge
+from splitter.rules.targets import load_target
 
 
 def residual(blocks: int) -> Graph:

@@ -16,8 +16,8 @@ from splitter.model import Model
 from splitter.normalize import normalize
 from splitter.partition import boundary_bytes, passage_ms, plan
 from splitter.partition.costs import unit_costs
-from splitter.support import judge
-from splitter.targets import load_target
+from splitter.rules.support import judge
+from splitter.rules.targets import load_target
 
 PICTURE = """
 <ir_version: 8, opset_import: ["" : 18]>

@@ -19,9 +19,9 @@ from splitter.probe.ask import Asker
 from splitter.probe.learn import SOURCE, learn
 from splitter.probe.questions import Question
 from splitter.probe.rewrite import rule_file
-from splitter.rulefile import Target
-from splitter.support import check_lite
-from splitter.targets import load_target, targets
+from splitter.rules.schema import Target
+from splitter.rules.support import check_lite
+from splitter.rules.targets import load_target, targets
 from splitter.tflite.read import read
 
 RULES = Path(__file__).parents[2] / "rules"

@@ -10,8 +10,8 @@ import pytest
 
 from splitter.compilers.vela import Vela
 from splitter.probe import probe
+from splitter.rules.targets import load_target
 from splitter.specimens import specimen
-from splitter.targets import load_target
 from splitter.tflite.write import write
 
 RULES = Path(__file__).parents[2] / "rules"

@@ -15,7 +15,7 @@ import pytest
 from bench.networks import Net
 from splitter.latency import graph_ms, invoke_ms, transfer_ms
 from splitter.plan import Device
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
 from splitter.tflite.facts import tensor_bytes
 from splitter.tflite.types import LiteGraph
 from splitter.tflite.write import write

@@ -16,7 +16,7 @@ from splitter.cli import answer
 from splitter.options import Options
 from splitter.pipeline import run
 from splitter.progress import Silent
-from splitter.targets import load_target
+from splitter.rules.targets import load_target
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 

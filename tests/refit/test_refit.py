@@ -14,8 +14,8 @@ from splitter.latency import graph_ms, invoke_ms
 from splitter.refit import Refit, refit, write_rule_file
 from splitter.refit.figures import costs, figure_at, value_of
 from splitter.refit.points import part_point
-from splitter.rulefile import Target
-from splitter.targets import load_target, targets
+from splitter.rules.schema import Target
+from splitter.rules.targets import load_target, targets
 
 IMX95 = load_target("imx95")
 NPU = {"efficiency": 0.4, "depthwise_efficiency": 0.02, "elements": 3.0, "invoke": 0.4}
@@ -135,7 +135,7 @@ def written(found: Refit, path: Path, target: Target) -> Path:
 @pytest.mark.parametrize("name", targets())
 def test_every_rule_file_can_be_rewritten(name: str, tmp_path: Path) -> None:
     from splitter.refit.rulefile import with_latency
-    from splitter.targets import rule_file
+    from splitter.rules.targets import rule_file
 
     target = load_target(name)
     text = rule_file(target).read_text()

@@ -23,8 +23,8 @@ from splitter.quantize import calibrate, quantize
 from splitter.quantize.demands import demands_of
 from splitter.rehearse import runs, unpacked
 from splitter.report import ReportData, Summary, summarize
-from splitter.support import judge
-from splitter.targets import load_target
+from splitter.rules.support import judge
+from splitter.rules.targets import load_target
 from splitter.tflite.write import write
 from splitter.verify import Circumstances, find_task, verify
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from splitter.dialect.table import Fact, Family, Value
-from splitter.dialect.view import UNKNOWN, NodeView, aligned
+from splitter.rules.dialect.table import Fact, Family, Value
+from splitter.rules.dialect.view import UNKNOWN, NodeView, aligned
 
 
 def _permutation(view: NodeView) -> Value:

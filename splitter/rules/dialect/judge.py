@@ -10,12 +10,12 @@ from collections.abc import Collection, Mapping
 from functools import partial
 
 from splitter.diagnostics import Reason
-from splitter.dialect.attention import attention_groups
-from splitter.dialect.facts import fact, operator_name
-from splitter.dialect.view import NodeView
 from splitter.graph import Graph, Origin, OriginNode
-from splitter.rulecheck import broken_rules
-from splitter.rulefile import Target
+from splitter.rules.check import broken_rules
+from splitter.rules.dialect.attention import attention_groups
+from splitter.rules.dialect.facts import fact, operator_name
+from splitter.rules.dialect.view import NodeView
+from splitter.rules.schema import Target
 
 FUSED = "Attention"
 """The operator of a rule file that takes a whole attention."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from splitter.rulefile import Condition
+from splitter.rules.schema import Condition
 
 STEPS: Mapping[str, int] = {"kernel_volume_16": 16}
 """Facts that only come in multiples."""

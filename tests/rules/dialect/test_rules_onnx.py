@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from splitter.dialect.facts import fact, facts
-from splitter.dialect.view import NodeView
-from splitter.rulecheck import broken_rules
-from splitter.rulefile import Condition, Limit, Target
-from splitter.targets import load_target, targets
-from tests.dialect.specimens import specimen
+from splitter.rules.check import broken_rules
+from splitter.rules.dialect.facts import fact, facts
+from splitter.rules.dialect.view import NodeView
+from splitter.rules.schema import Condition, Limit, Target
+from splitter.rules.targets import load_target, targets
+from tests.rules.dialect.specimens import specimen
 
 OTHERS: dict[str, tuple[Any, ...]] = {
     "dtypes": ("int8",),

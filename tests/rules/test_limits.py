@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from splitter.rulefile import Limit, Target, in_versions
+from splitter.probe.trials import beyond, within
+from splitter.rules.schema import Limit, Target, in_versions
+from splitter.rules.support import check_lite
+from splitter.rules.targets import load_target, targets
 from splitter.specimens import specimen
-from splitter.specimens.trials import beyond, within
-from splitter.support import check_lite
-from splitter.targets import load_target, targets
 from splitter.tflite.facts import facts
 
 TFLITE = [name for name in targets() if load_target(name).dialect == "tflite"]

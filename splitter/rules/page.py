@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from splitter.rulebook import counts
-from splitter.rulefile import Limit, OperatorRule, Target
+from splitter.rules.book import counts
+from splitter.rules.schema import Limit, OperatorRule, Target
 
 WRITTEN = "Written by `make docs` from the rule file; do not edit."
 

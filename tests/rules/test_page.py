@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from splitter.supportpage import support_index, support_page
-from splitter.targets import load_target, targets
+from splitter.rules.page import support_index, support_page
+from splitter.rules.targets import load_target, targets
 
-SUPPORT = Path(__file__).parents[1] / "docs" / "support"
+SUPPORT = Path(__file__).parents[2] / "docs" / "support"
 
 
 @pytest.mark.parametrize("name", targets())

@@ -1,6 +1,6 @@
 """Find and read rule files. Decides whether a file is right; every mistake is told at once.
 
-What the rules mean is `rulefile`'s matter, what they do to an operator `support`'s.
+What the rules mean is `schema`'s matter, what they do to an operator `support`'s.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from splitter.diagnostics import SplitterError, nearest
-from splitter.mistakes import mistakes
-from splitter.rulefile import Condition, Target
+from splitter.rules.mistakes import mistakes
+from splitter.rules.schema import Condition, Target
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 _FOLDERS = (_PACKAGE / "_rules", _PACKAGE.parent / "rules")
 """In an installed wheel, and in a checkout."""
 

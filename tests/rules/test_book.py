@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from splitter.diagnostics import SplitterError
-from splitter.rulebook import counts, rulebook, rules_json
-from splitter.targets import load_target, targets
+from splitter.rules.book import counts, rulebook, rules_json
+from splitter.rules.targets import load_target, targets
 
 IMX93 = load_target("imx93")
 

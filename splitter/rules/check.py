@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from splitter.diagnostics import Reason
-from splitter.rulefile import Condition, Limit, Target, in_versions, trusted
+from splitter.rules.schema import Condition, Limit, Target, in_versions, trusted
 
 Read = Callable[[str], object]
 """The value of a fact by name, None when it cannot be known yet."""

@@ -1,6 +1,6 @@
 """Mistakes of meaning in a rule file: what its tables name, and values that cannot be.
 
-Decides what is a mistake beyond keys and types, which `rulefile`'s models see. All of them are
+Decides what is a mistake beyond keys and types, which `schema`'s models see. All of them are
 told, each with its place and the valid names.
 """
 
@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any
 
 from splitter.diagnostics import nearest
-from splitter.dialect import facts as onnx_facts
 from splitter.ops import OPS
-from splitter.rulefile import version_key
+from splitter.rules.dialect import facts as onnx_facts
+from splitter.rules.schema import version_key
 from splitter.specimens import BUILDERS, UNARY, specimen
 from splitter.tflite.codes import CODES
 from splitter.tflite.facts import facts, family

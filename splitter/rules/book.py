@@ -1,7 +1,7 @@
 """A target's rules as text: every operator, every limit, its source and its confidence.
 
 One source for what the checker does and what people read: it prints the rule file's own data, for
-the terminal (`rulebook`), for docs/support (`support_page`, `support_index`) and as JSON.
+the terminal (`split rules show`), for docs/support (`support_page`, `support_index`) and as JSON.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from splitter.diagnostics import SplitterError, nearest
-from splitter.rulefile import Limit, OperatorRule, Target, in_versions
+from splitter.rules.schema import Limit, OperatorRule, Target, in_versions
 
 
 def rulebook(target: Target, operator: str = "") -> str:

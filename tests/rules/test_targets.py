@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from splitter.diagnostics import SplitterError
-from splitter.rulefile import Condition, in_versions, trusted
-from splitter.targets import load_target, targets
+from splitter.rules.schema import Condition, in_versions, trusted
+from splitter.rules.targets import load_target, targets
 
-RULES = Path(__file__).parents[1] / "rules"
+RULES = Path(__file__).parents[2] / "rules"
 
 
 def edited(folder: Path, *changes: tuple[str, str]) -> str:

@@ -11,14 +11,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from splitter.diagnostics import Reason
-from splitter.dialect.judge import judge_nodes, nodes_of_units
 from splitter.graph import Graph, Unit
 from splitter.lower import refuse_unknown
 from splitter.ops import OPS
 from splitter.ops.registry import Lowering, fragment
 from splitter.plan import Support, Verdict
-from splitter.rulecheck import broken_rules
-from splitter.rulefile import Target
+from splitter.rules.check import broken_rules
+from splitter.rules.dialect.judge import judge_nodes, nodes_of_units
+from splitter.rules.schema import Target
 from splitter.tflite.facts import fact
 from splitter.tflite.parameters import LATER
 from splitter.tflite.types import LiteGraph, Operator

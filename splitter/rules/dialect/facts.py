@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from onnx.defs import get_all_schemas
 
-from splitter.dialect.moves import GATHER, PAD, RESIZE, SLICE, SPLIT, TRANSPOSE
-from splitter.dialect.table import Fact, Family, Value
-from splitter.dialect.view import UNKNOWN, NodeView, aligned
-from splitter.dialect.windows import CONV, CONV_TRANSPOSE, GLOBAL_POOL, POOL
+from splitter.rules.dialect.moves import GATHER, PAD, RESIZE, SLICE, SPLIT, TRANSPOSE
+from splitter.rules.dialect.table import Fact, Family, Value
+from splitter.rules.dialect.view import UNKNOWN, NodeView, aligned
+from splitter.rules.dialect.windows import CONV, CONV_TRANSPOSE, GLOBAL_POOL, POOL
 
 __all__ = ["ALIASES", "COMMON", "Fact", "Value", "fact", "facts", "family", "operator_name"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from splitter.dialect.view import NodeView
 from splitter.graph import Array, Origin, OriginNode, Value
+from splitter.rules.dialect.view import NodeView
 
 Shape = tuple[int, ...]
 

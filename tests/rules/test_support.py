@@ -11,10 +11,10 @@ import pytest
 from splitter.diagnostics import SplitterError
 from splitter.graph import Array, Graph, Unit, Value
 from splitter.plan import Verdict
-from splitter.rulefile import Target
+from splitter.rules.schema import Target
+from splitter.rules.support import as_int8, check_lite, judge
+from splitter.rules.targets import load_target
 from splitter.specimens import specimen
-from splitter.support import as_int8, check_lite, judge
-from splitter.targets import load_target
 from splitter.tflite.types import Quantization
 
 IMX95 = load_target("imx95")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from splitter.dialect.view import NodeView
+from splitter.rules.dialect.view import NodeView
 
 Value = int | float | bool | str | tuple[Any, ...]
 

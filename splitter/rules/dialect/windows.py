@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from splitter.dialect.table import Fact, Family, Value
-from splitter.dialect.view import UNKNOWN, NodeView
+from splitter.rules.dialect.table import Fact, Family, Value
+from splitter.rules.dialect.view import UNKNOWN, NodeView
 
 
 def _pair(view: NodeView, name: str, default: int) -> tuple[int, int]:
