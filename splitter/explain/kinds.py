@@ -72,8 +72,8 @@ class Kind:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """ONNX nodes, or the units where they stand for none."""
-        names = (node for one in self.placed for node in one.unit.nodes or (one.unit.name,))
+        """ONNX nodes; for units that stand for none, and only turn a value, the value."""
+        names = (node for one in self.placed for node in one.unit.nodes or _turned(one.unit))
         return tuple(dict.fromkeys(names))
 
     def attempts(self) -> dict[str, tuple[Reason, ...]]:
@@ -132,6 +132,10 @@ def _attempts(support: Support, unit: Unit) -> dict[str, tuple[Reason, ...]]:
         operator = tried.split(" ")[0]
         merged[operator] = tuple(dict.fromkeys((*merged.get(operator, ()), *why)))
     return merged
+
+
+def _turned(unit: Unit) -> tuple[str, ...]:
+    return (f"(for the layout of {unit.inputs[0]})" if unit.inputs else unit.name,)
 
 
 def _bases(graph: Graph, support: Support, target: Target, unit: Unit) -> Iterator[Basis]:

@@ -72,14 +72,15 @@ class Explained:
         waiting = [one for one in self.told if one.kind.fits and one.kind.device == "cpu"]
         there = [one for one in self.told if one.kind.device == "npu"]
         lines = [*self._head()]
-        for title, group in (
-            ("NOT TAKEN BY THE NPU, most expensive first", refused),
-            ("TAKEN BY THE NPU, BUT ON THE CPU IN THIS PLAN, most expensive first", waiting),
-            ("ON THE NPU", there),
-        ):
-            if group:
-                lines += ["", title]
-                lines += [line for one in group for line in _told(one, sources)]
+        if refused:
+            lines += ["", "NOT TAKEN BY THE NPU, most expensive first"]
+            lines += [line for one in refused for line in _told(one, sources)]
+        if waiting:
+            lines += ["", "TAKEN BY THE NPU, BUT ON THE CPU IN THIS PLAN, most expensive first"]
+            lines += [line for same in _by_way(waiting) for line in _waiting(same)]
+        if there:
+            lines += ["", "ON THE NPU"]
+            lines += [line for one in there for line in _told(one, sources)]
         if self.no_form:
             lines += ["", f"IN THE ONNX PART: {self.left_to_onnx} operators, because of"]
             lines += [f"  {one.op} {' + '.join(one.nodes)}: {one.why}" for one in self.no_form]
@@ -171,12 +172,32 @@ def _told_json(one: Told) -> dict[str, Any]:
     }
 
 
-def _told(one: Told, sources: dict[str, int]) -> Iterator[str]:
-    kind = one.kind
-    there = "" if kind.npu_ms is None else f", {kind.npu_ms:.2f} ms on the NPU"
+def _by_way(waiting: Sequence[Told]) -> list[list[Told]]:
+    """Kinds that wait for the same, together; most expensive first, as those in a group are."""
+    groups: dict[tuple[str, ...], list[Told]] = {}
+    for one in waiting:
+        groups.setdefault(tuple(way.text for way in one.ways), []).append(one)
+    return sorted(groups.values(), key=lambda same: -sum(one.kind.cpu_ms for one in same))
+
+
+def _waiting(same: Sequence[Told]) -> Iterator[str]:
+    """The ways first, once; then every kind."""
     yield ""
+    yield from (f"-> {way.text}" for way in same[0].ways)
+    for one in same:
+        yield from _named(one.kind)
+
+
+def _named(kind: Kind) -> Iterator[str]:
+    there = "" if kind.npu_ms is None else f", {kind.npu_ms:.2f} ms on the NPU"
     yield f"{kind.op}: {_count(kind)}, {kind.cpu_ms:.2f} ms on the CPU{there}"
     yield f"  {_some(kind.nodes, NAMES)}"
+
+
+def _told(one: Told, sources: dict[str, int]) -> Iterator[str]:
+    kind = one.kind
+    yield ""
+    yield from _named(kind)
     for tried, why in kind.attempts().items():
         if cannot_write(why):
             yield f"  {tried} does not apply: {'; '.join(dict.fromkeys(r.actual for r in why))}"

@@ -247,3 +247,17 @@ def test_what_no_tflite_operator_can_do_is_named_with_the_part_that_does_it(save
     assert [cause.op for cause in found.no_form] == ["NonZero"]
     assert "IN THE ONNX PART: 1 operators, because of" in found.to_text()
     assert found.to_json()["operators_left_to_onnx"] == 1
+
+
+def test_operators_that_wait_for_the_same_share_one_line_that_says_what_for() -> None:
+    text = explanation(Options(TINY, "imx95", Path())).to_text()
+    waiting = text[text.index("TAKEN BY THE NPU, BUT") :]
+    ways = [line for line in waiting.splitlines() if line.startswith("-> ")]
+    assert len(ways) == len(set(ways)) >= 2
+    assert waiting.count(" ms on the NPU") > len(ways)
+
+
+def test_what_was_added_for_the_layout_is_named_by_the_value_it_turns() -> None:
+    text = explanation(Options(TINY, "imx95", Path())).to_text()
+    assert re.search(r"\(for the layout of /transformer/\S+\)", text)
+    assert not re.search(r"_output_0/\d+", text)
