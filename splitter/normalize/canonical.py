@@ -149,9 +149,6 @@ def _resize(draft: Draft, node: Node, opset: int) -> None:
         node.attrs["nearest_mode"] = "floor"
         draft.set_inputs(node, [node.inputs[0], "", node.inputs[1]])
         node.op = "Resize"
-    if node.attrs.get("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
-        node.attrs["coordinate_transformation_mode"] = "half_pixel"
-        node.attrs["nearest_mode"] = "floor"
 
 
 def _grid_sample(draft: Draft, node: Node, opset: int) -> None:

@@ -106,6 +106,21 @@ def infer(draft: Draft, node: Node) -> None:
     for name, proto in found.items():
         if name and proto.HasField("tensor_type"):
             draft.types[name] = type_of(proto)
+    if node.op == "Resize" and not node.domain:
+        _scaled(draft, node)
+
+
+def _scaled(draft: Draft, node: Node) -> None:
+    """The lengths that scales give, by a product of float32 as ONNX Runtime has it: 20 x 2.05 is
+    41, and 40 in ONNX's own inference (onnxruntime/core/providers/cpu/tensor/upsamplebase.h)."""
+    scales = draft.constants.get(node.input(2)) if node.input(2) else None
+    source = draft.shape(node.inputs[0])
+    if scales is None or not scales.size or source is None:
+        return
+    lengths = list(source)
+    for axis, scale in zip(node.attrs.get("axes") or range(len(source)), scales, strict=True):
+        lengths[axis] = int(np.float32(source[axis]) * np.float32(scale))
+    draft.types[node.outputs[0]] = Type(draft.dtype(node.inputs[0]), tuple(lengths))
 
 
 def _said(error: Exception) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from splitter.draft import Draft, Node
 from splitter.normalize.exchange import elem_type
-from splitter.normalize.fold import fold_constants
+from splitter.normalize.fold import fold_constants, infer
 from splitter.normalize.writer import Writer
 
 CONTRIB = "com.microsoft"
@@ -209,6 +211,25 @@ def _drop_empty(draft: Draft, node: Node) -> None:
         draft.set_inputs(node, kept)
 
 
+def _split_off_nothing(draft: Draft, node: Node) -> None:
+    """Parts without elements that nothing reads are left out (Keras cuts [n, n, rest])."""
+    lengths = [draft.shape(out) for out in node.outputs]
+    read = [bool(draft.users(out)) or out in draft.outputs for out in node.outputs]
+    kept = [i for i, shape in enumerate(lengths) if read[i] or 0 not in (shape or (1,))]
+    if None in lengths or len(kept) == len(lengths) or not kept:
+        return
+    axis = int(node.attrs.get("axis", 0)) % (draft.rank(node.inputs[0]) or 1)
+    sizes = np.asarray([(lengths[i] or ())[axis] for i in kept], np.int64)
+    made = Node("Split", [node.inputs[0]], [node.outputs[i] for i in kept], {"axis": axis},
+                node.name, sources=node.sources)  # fmt: skip
+    if len(kept) == 1:
+        made.op, made.attrs = "Identity", {}
+    else:
+        made.inputs.append(draft.constant_of(sizes, f"{node.name}/sizes"))
+    draft.remove(node)
+    infer(draft, draft.add(made))
+
+
 def _cast_like(draft: Draft, node: Node) -> None:
     """The type of the second input is known, its values do not matter."""
     dtype = draft.dtype(node.inputs[1])
@@ -235,6 +256,7 @@ def _computed_clip(draft: Draft, node: Node) -> None:
 Table = dict[str, Callable[[Draft, Node], None]]
 _STANDARD: Table = {
     "CastLike": _cast_like, "Clip": _computed_clip, "Concat": _drop_empty,
+    "Split": _split_off_nothing,
     "GlobalAveragePool": _global_pool("ReduceMean"), "GlobalMaxPool": _global_pool("ReduceMax"),
     "Attention": _attention,
     # written without a domain by ONNX Runtime's optimizer:

@@ -31,11 +31,15 @@ class Axis:
     roi: tuple[float, float] = (0.0, 1.0)
     extrapolation: float = 0.0
 
-    def positions(self) -> Array:
+    def positions(self, dtype: str = "float64") -> Array:
         """Where each output element lies on the input axis, in elements."""
-        x = np.arange(self.out, dtype=np.float64)
+        x: Array = np.arange(self.out, dtype=dtype)
+        scale: Array = np.asarray(self.scale, dtype)
+        half: Array = np.asarray(0.5, dtype)
         if self.coordinates == "asymmetric":
-            return x / self.scale
+            return x / scale
+        if self.coordinates == "tf_half_pixel_for_nn":
+            return (x + half) / scale
         if self.coordinates == "align_corners":
             return x * (self.size - 1) / (self.out - 1) if self.out > 1 else np.zeros_like(x)
         if self.coordinates == "tf_crop_and_resize":
@@ -50,7 +54,7 @@ class Axis:
             wanted = self.scale * self.size
             offset = self.size / 2 * (1 - self.out / wanted)
             return offset + (x + 0.5) / self.scale - 0.5
-        return (x + 0.5) / self.scale - 0.5
+        return (x + half) / scale - half
 
     def outside(self) -> Array:
         """Which output elements take the extrapolation value."""
@@ -60,15 +64,20 @@ class Axis:
         return (x < 0) | (x > self.size - 1)
 
     def nearest(self) -> Array:
-        """Index of the input element that each output element copies."""
-        x = self.positions()
+        """Index of the input element that each output element copies.
+
+        In float32, which decides what a position is that falls on the border of two elements
+        (onnxruntime/core/providers/cpu/tensor/upsamplebase.h).
+        """
+        x, half = self.positions("float32"), np.float32(0.5)
         rounded = {
             "floor": np.floor(x),
             "ceil": np.ceil(x),
-            "round_prefer_ceil": np.floor(x + 0.5),
-            "round_prefer_floor": np.ceil(x - 0.5),
+            "round_prefer_ceil": np.floor(x + half),
+            "round_prefer_floor": np.ceil(x - half),
         }[self.nearest_mode]
-        return np.clip(rounded, 0, self.size - 1).astype(np.int64)
+        index: Array = np.clip(rounded, 0, self.size - 1).astype(np.int64)
+        return index
 
     def matrix(self) -> Array:
         """Weights [out, in], rows sum to 1."""

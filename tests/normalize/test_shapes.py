@@ -46,6 +46,19 @@ def test_an_output_without_elements_is_refused_by_name() -> None:
     assert "z [2, 0]" in text and "--outputs" in text
 
 
+@pytest.mark.parametrize("sizes", ["{2, 4, 0}", "{6, 0, 0}"])
+def test_a_part_without_elements_that_nothing_reads_is_left_out(sizes: str) -> None:
+    model = model_of(f"""g (float[2,6] x) => (float[2,n] y, float[2,6] z) <int64[3] s = {sizes}> {{
+      a, b, c = Split <axis = 1> (x, s)
+      y = Relu(a)
+      d = Neg(b)
+      z = Concat <axis = 1> (y, d)
+    }}""".replace("[2,n]", f"[2,{sizes[1]}]"))  # fmt: skip
+    made = normalize(as_model(model))
+    assert "Split" not in ops(made.proto) or sizes == "{2, 4, 0}"
+    same(model, made.proto)
+
+
 def test_a_window_longer_than_what_it_slides_over_is_refused_by_name() -> None:
     text = refusal(
         """g (float[1,2,N] x) => (float[1,2,M] z) {

@@ -28,6 +28,22 @@ def _resizes() -> list[Case]:
                 f'mode="nearest", coordinate_transformation_mode="{mode}", nearest_mode="{nearest}"'
             )
             cases.append(Case(f"nearest {mode} {nearest}", resize(attrs, "1,3,12,20", "2 2.5")))
+    for nearest in ("floor", "round_prefer_floor", "ceil"):
+        attrs = (
+            'mode="nearest", coordinate_transformation_mode="tf_half_pixel_for_nn",'
+            f' nearest_mode="{nearest}"'
+        )
+        up, down = resize(attrs, "1,3,12,11", "2 1.375"), resize(attrs, "1,3,3,3", "0.5 0.375")
+        cases.append(Case(f"nearest as TensorFlow {nearest} up", up, opset=13))
+        cases.append(Case(f"nearest as TensorFlow {nearest} down", down, opset=13))
+    for attrs in (
+        'mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"',
+        'mode="nearest", nearest_mode="round_prefer_ceil"',
+        'mode="linear", coordinate_transformation_mode="align_corners"',
+    ):
+        for factors, out in (("2 2.05", "1,3,24,41"), ("0.41666666 0.35", "1,3,5,7")):
+            body = resize(attrs, out, factors).replace("1,3,6,8", "1,3,12,20")
+            cases.append(Case(f"lengths by {factors} {attrs}", body, opset=13))
     attrs = 'mode="linear", antialias=1'
     cases.append(Case("linear with antialias", resize(attrs, "1,3,3,4", "0.5 0.5")))
     attrs = 'mode="cubic", exclude_outside=1, cubic_coeff_a=-0.5'
