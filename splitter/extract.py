@@ -48,12 +48,19 @@ def extract(
             kept.add(name)
             stack.extend(_reads(makers[name]))
     proto.graph.node.extend(node for node in graph.node if kept.intersection(node.output))
+    _name(proto.graph.node)
     for name in dict.fromkeys([*ends, *draft.inputs]):
         if name in seen and name in given:
             proto.graph.input.append(
                 onnx.helper.make_value_info(name, type_proto(draft.types[name]))
             )
     return proto
+
+
+def _name(nodes: Sequence[onnx.NodeProto]) -> None:
+    """As refusals do (`normalize.exchange`), so that ONNX Runtime's errors name the node too."""
+    for node in nodes:
+        node.name = node.name or f"{node.op_type}_{next(filter(None, node.output))}"
 
 
 def _constant(draft: Draft, node: onnx.NodeProto, name: str) -> onnx.TensorProto | None:

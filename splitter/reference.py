@@ -14,23 +14,12 @@ import numpy as np
 import onnx
 import onnxruntime
 from numpy.typing import NDArray
-from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 from splitter.diagnostics import SplitterError, nearest
+from splitter.failures import ONNX_FAILURES
 from splitter.stored import for_runtime
 
 Array = NDArray[Any]
-
-_REFUSED = (
-    failures.Fail,
-    failures.InvalidArgument,
-    failures.InvalidGraph,
-    failures.InvalidProtobuf,
-    failures.NoSuchFile,
-    failures.NotImplemented,
-    failures.RuntimeException,
-)
-"""What ONNX Runtime raises for a model that it cannot load or run; they share no base class."""
 
 EXTERNAL = "session.model_external_initializers_file_folder_path"
 """The session's entry for the folder that external data is in, of a model given as bytes."""
@@ -55,15 +44,16 @@ class OnnxRunner:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # what it raises says the same
         if not optimize:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         self._where = "" if isinstance(model, onnx.ModelProto) else str(model)
+        source = _source(model, outputs, options)
         try:
             self._runtime = onnxruntime.InferenceSession(
-                _source(model, outputs, options), options, providers=["CPUExecutionProvider"]
+                source, options, providers=["CPUExecutionProvider"]
             )
-        except _REFUSED as error:
+        except ONNX_FAILURES as error:
             raise SplitterError(
                 f"ONNX Runtime cannot load the model: {error}",
                 where=self._where,
@@ -80,9 +70,12 @@ class OnnxRunner:
         """
         try:
             results = self._runtime.run(list(self.outputs), dict(inputs))
-        except (*_REFUSED, ValueError) as error:
+        except ONNX_FAILURES as error:
             raise SplitterError(
-                f"ONNX Runtime cannot run the model: {error}", where=self._where
+                f"ONNX Runtime cannot run the model: {error}",
+                where=self._where,
+                hint="the original must run on every sample: give samples whose values and lengths "
+                "it takes (--calibration, --validation; random numbers may be none)",
             ) from error
         return {
             name: np.asarray(result) for name, result in zip(self.outputs, results, strict=True)

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from splitter.diagnostics import SplitterError
 from splitter.glue.board.bundle import Bundle, Tensor
 from splitter.glue.board.engine import Settings
+from splitter.glue.board.messages import BadInput
 from splitter.glue.board.numbers import dequantize
-from splitter.glue.board.runner import Runner, whole_outputs
+from splitter.glue.board.runner import Result, Runner, whole_outputs
 from splitter.glue.bundle import write_bundle
 from splitter.graph import Array, Value
 from splitter.model import Model
@@ -35,6 +37,15 @@ Step = Callable[[int, int], None]
 REWRITTEN = 2
 """Samples that also run through the float graph with the plan's lowerings: its error against the
 exact one varies little from sample to sample."""
+
+
+PARTS_FAIL = (
+    "the file itself runs on these arrays, so the integers before the part gave values that it "
+    "does not take: give more calibration samples of the real kind, keep 16 bits where they are "
+    "made (--int16 auto), or end the model before that node (--outputs VALUE,...) and do the rest "
+    "in your own code"
+)
+NOT_OPENED = "end the model before that node (--outputs VALUE,...) and do the rest in your own code"
 
 
 @contextmanager
@@ -66,15 +77,16 @@ def runs(
     The forms run side by side, a thread each, `threads` of them at a time: two threads in one
     interpreter wait for each other and are slower than one when anything else runs.
     """
+    behind = BehindRunner(remainder) if remainder else None
     settings = Settings(threads=1)
-    parts = Runner(Bundle(folder), settings)
-    whole = Runner(Bundle(folder, unsplit=True), settings)
+    with told("verification", NOT_OPENED):
+        parts = Runner(Bundle(folder), settings)
+        whole = Runner(Bundle(folder, unsplit=True), settings)
     inner = inner_values(original, parts.bundle)
     names = [value.name for value in outputs]
     ranked = Rankings(original, exact)
     reference = OnnxRunner(original.proto, [*names, *inner, *ranked.reference], threads=1)
     floats = FloatModel(replace(exact, outputs=(*exact.outputs, *ranked.candidate)))
-    behind = BehindRunner(remainder) if remainder else None
     rewritten = None if planned is exact else FloatModel(planned)
     with ThreadPoolExecutor(threads) as pool:
         for index, sample in enumerate(samples):
@@ -84,9 +96,10 @@ def runs(
             third = pool.submit(rewritten.run, sample) if rewritten else None
             if index + 1 == REWRITTEN:
                 rewritten = None
-            raw = {key.partition("/")[2]: array[0] for key, array in made.result().raw.items()}
-            fourth = pool.submit(trial.tail.run, raw) if trial.tail and index < trial.runs else None
             fifth = pool.submit(behind.whole.run, sample) if behind else None
+            result = _result(made, fifth, f"sample {index + 1} of those to verify on")
+            raw = {key.partition("/")[2]: array[0] for key, array in result.raw.items()}
+            fourth = pool.submit(trial.tail.run, raw) if trial.tail and index < trial.runs else None
             expected = pool.submit(reference.run, sample).result()
             tie = near_tie(ranked.of(expected, other.result()))
             integer = dict(one.result().values)
@@ -99,15 +112,34 @@ def runs(
             yield Run(
                 expected,
                 integer,
-                made.result().values,
+                result.values,
                 as_declared(other.result(), outputs),
                 as_declared(third.result(), outputs) if third else None,
                 wider=joined(parts.bundle, raw, fourth.result()) if fourth else None,
                 tie=tie,
-                behind=behind.compared(fifth.result(), sample, expected, made.result().outputs)
+                behind=behind.compared(fifth.result(), sample, expected, result.outputs)
                 if behind and fifth
                 else None,
             )
+
+
+def _result(made: Future[Result], whole: Future[dict[str, Array]] | None, where: str) -> Result:
+    """What the parts made of a sample. SplitterError where a runtime fails in one of them; where
+    the whole file fails on the sample too, that is told instead."""
+    with told(where, PARTS_FAIL):
+        failure = made.exception()
+        if isinstance(failure, BadInput) and whole is not None:
+            whole.result()
+        return made.result()
+
+
+@contextmanager
+def told(where: str, hint: str) -> Iterator[None]:
+    """What a runtime has against a part, with its node, becomes a SplitterError: `where` it was."""
+    try:
+        yield
+    except BadInput as error:
+        raise SplitterError(str(error), where=where, hint=hint) from error
 
 
 class BehindRunner:

@@ -13,19 +13,13 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from numpy.typing import NDArray
-from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 from splitter.draft import Draft, Node
+from splitter.failures import ONNX_FAILURES
 from splitter.normalize.exchange import elem_type, node_proto
 
 Array = NDArray[Any]
 Attrs = dict[str, Any]
-
-_REFUSED = (
-    failures.Fail, failures.InvalidArgument, failures.InvalidGraph, failures.NotImplemented,
-    failures.RuntimeException, RuntimeError, ValueError,
-)  # fmt: skip
-"""What ONNX Runtime raises for a node it cannot compute; they share no base class."""
 
 NEVER = {
     "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial",
@@ -59,7 +53,7 @@ def _run(draft: Draft, node: Node) -> list[Array] | None:
     model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=10)
     try:
         values = dict(zip(outputs, session(model).run(outputs, feeds), strict=True))
-    except _REFUSED:
+    except ONNX_FAILURES:
         return None
     return [np.asarray(values[n]) if n else np.zeros(0) for n in node.outputs]
 

@@ -40,6 +40,24 @@ class KernelError(RuntimeError):
         self.outputs = outputs
 
 
+class SampleError(KernelError, SplitterError):
+    """A kernel failed on the arrays of a sample, as on an index out of bounds."""
+
+    def __init__(self, failed: KernelError) -> None:
+        RuntimeError.__init__(self, str(failed))
+        self.operator, self.outputs = failed.operator, failed.outputs
+        self.what = f"the TFLite runtime failed on a sample: {failed}"
+        self.where = ""
+        self.hint = (
+            "give samples whose values the model takes (an index within its table, say; random "
+            "numbers may be none); if ONNX Runtime runs the model on the same arrays, the fault is "
+            "this tool's: please report it"
+        )
+
+    def __str__(self) -> str:
+        return SplitterError.__str__(self)
+
+
 class Interpreter:
     """One .tflite file, allocated and ready to run.
 
@@ -72,7 +90,7 @@ class Interpreter:
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Arrays by input name to arrays by output name, in the file's own types and shapes.
 
-        ValueError for a missing, unknown or misshapen input; KernelError when a kernel fails.
+        ValueError for a missing, unknown or misshapen input; SampleError when a kernel fails.
         """
         for name in inputs:
             if name not in self.inputs:
@@ -83,8 +101,8 @@ class Interpreter:
             self._runtime.set_tensor(detail["index"], _checked(name, inputs[name], detail))
         try:
             self._runtime.invoke()
-        except RuntimeError as error:
-            raise _explained(self._model, str(error)) from error
+        except (RuntimeError, ValueError) as error:
+            raise SampleError(_explained(self._model, str(error))) from error
         return {
             name: np.asarray(self._runtime.get_tensor(detail["index"]))
             for name, detail in self.outputs.items()

@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-ORT_FAILURES = (
-    "Fail",
-    "InvalidArgument",
-    "InvalidGraph",
-    "InvalidProtobuf",
-    "NoSuchFile",
-    "NotImplemented",
-    "RuntimeException",
-)
-"""What ONNX Runtime raises; they share no base class but Exception."""
-
 
 class OnnxStep(NamedTuple):
     """One inference of the ONNX part: outputs by name, seconds."""
@@ -43,14 +32,12 @@ class OnnxEngine:
     def __init__(self, part: OnnxPart, *, threads: int) -> None:
         self.part = part
         self._runtime = load_onnxruntime(part)
-        failures = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
-        kinds = [getattr(failures, name) for name in ORT_FAILURES if hasattr(failures, name)]
-        self._failures = (*kinds, ValueError, RuntimeError)
+        self._failures = _failures()
         self.version = str(self._runtime.__version__)
         options = self._runtime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # what it raises says the same
         try:
             self._session = self._runtime.InferenceSession(
                 str(part.path), options, providers=["CPUExecutionProvider"]
@@ -85,6 +72,13 @@ def load_onnxruntime(part: OnnxPart) -> Any:
             f"{part.label} needs ONNX Runtime, which cannot be imported ({error}); "
             "try: pip install onnxruntime"
         ) from None
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What ONNX Runtime raises; its errors share no base class but Exception."""
+    state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    kinds = [v for v in vars(state).values() if isinstance(v, type) and issubclass(v, Exception)]
+    return (*kinds, ValueError, RuntimeError)
 
 
 def _plain(array: Array) -> Array:
