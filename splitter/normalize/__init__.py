@@ -39,6 +39,7 @@ from splitter.normalize.norm_affine import fold_norm_affine
 from splitter.normalize.norms import absorb_affine, fuse_norms
 from splitter.normalize.one_dimension import lift_one_dimension
 from splitter.normalize.pads import fold_pads
+from splitter.normalize.pairs import split_pairs
 from splitter.normalize.products import split_products
 from splitter.normalize.ranks import lower_ranks
 from splitter.normalize.reshapes import move_reshapes
@@ -84,6 +85,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(drop_nan_guards, "a mask is still a constant beside its Softmax"),
     Pass(simplify_arithmetic, "fusions see Mul and Add only, where Div, Sub and Pow were"),
     Pass(write_moments, "needs Mul by the inverse, where a division by the count was"),
+    Pass(split_pairs, "needs Mul where Pow was; its slices are pushed like any other"),
     Pass(dedupe, "a value computed twice hides that a pattern has one source"),
     Pass(fuse_softmax, "needs the axes that write_moments keeps"),
     Pass(fuse_activations, "before constants are merged into what stands around a Gelu"),

@@ -10,6 +10,7 @@ recurrence  one range for all steps of a recurrent cell
 reassociate sums of large and small addends in an order that rounds less
 saturation  which part of a range the readers of a tensor can tell apart
 functions   several operators that are one function of one tensor become one
+squares     functions of the sum of two squares, in 16 bits
 weights, lookup, convert   the integer graph written out
 """
 

@@ -16,8 +16,10 @@ from splitter.diagnostics import SplitterError
 from splitter.quantize import lookup
 from splitter.quantize.kernels import KERNELS, data_inputs, needs_table
 from splitter.quantize.masks import MARGIN
+from splitter.quantize.movement import extremes_asked
 from splitter.quantize.parameters import Parameters
 from splitter.quantize.ranges import Ranges
+from splitter.quantize.squares import is_of_squares, write_function_of_squares
 from splitter.quantize.weights import (
     channel_axis,
     quantize_bias,
@@ -262,6 +264,9 @@ class Writer:
 
     def table(self, index: int, op: Operator) -> None:
         """A function of one variable as CAST, ADD, GATHER."""
+        if is_of_squares(op):
+            write_function_of_squares(self, index, op)
+            return
         if lookup.is_of_two(op):
             write_function_of_two(self, index, op)
             return
@@ -282,13 +287,24 @@ class Writer:
             self.problems.append(f"{op.code} of {op.unit}: output is not quantized")
             return
         else:
-            smooth = lookup.is_smooth(op) and name in self.ranges
-            seen = self.ranges[name].values if smooth else None
-            width = int(target.dtype[3:])
+            seen, width = self.seen(op), int(target.dtype[3:])
             entries = lookup.table(
                 function, source.quantization, bits, target.quantization, width, seen, masks
             )
         self.gather(entries, self.table_index(source, op.unit), target, op.unit)
+
+    def seen(self, op: Operator) -> lookup.Seen | None:
+        """Values that the variable inputs of a smooth function took, at the same places of the
+        same samples; None where they are not known."""
+        names = [name for name in op.inputs if name in self.parameters.tensors]
+        known = [self.ranges[name].values for name in names if name in self.ranges]
+        shapes = {self.graph.tensors[name].shape for name in names}
+        if not lookup.is_smooth(op) or len(known) != len(names) or len(shapes) > 1:
+            return None
+        values = tuple(one.astype(np.float64) for one in known)
+        if len({one.size for one in values}) > 1 or not values[0].size:
+            return None
+        return lookup.Seen(values, extremes_asked(self.graph, op.outputs[0]))
 
     def _masks(self, name: str) -> lookup.Masks | None:
         """Where `masks` put very negative values: nothing real lies near."""

@@ -6,7 +6,8 @@ every value that the input can have.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +17,16 @@ from splitter.quantize.kernels import FUNCTION
 from splitter.tflite.types import Array, LiteGraph, Operator, Quantization
 
 Function = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """values: of each input of a function, at the same places (1-D float64). extremes: what is
+    asked of its results afterwards (REDUCE_MIN, REDUCE_MAX), for which a mean will not do."""
+
+    values: tuple[Array, ...]
+    extremes: frozenset[str] = frozenset()
+
 
 Masks = tuple[float, float]
 """(bound, value): what is not above the bound stands for this value."""
@@ -66,17 +77,21 @@ def table_of_two(
     sources: tuple[Quantization, Quantization],
     target: Quantization | None,
     dtype: str,
+    seen: Seen | None = None,
 ) -> Array:
     """The integer output for every pair of 8-bit inputs, from the smallest of both up, the second
-    input the faster one. target: None for conditions and whole numbers."""
+    input the faster one. target: None for conditions and whole numbers. seen: pairs that the inputs
+    take, as in `table`."""
     first, second = (inputs(q, 8, None) for q in sources)
-    pairs = np.meshgrid(first, second, indexing="ij")
-    with np.errstate(all="ignore"):
-        made = np.nan_to_num(evaluate(op.options["body"], *pairs), posinf=1e30, neginf=-1e30)
+    body = op.options["body"]
+    made = finite(evaluate(body, *np.meshgrid(first, second, indexing="ij"))).reshape(-1)
     if target is None:
-        return np.asarray(made.reshape(-1), dtype)
-    values = quantize_values(made.clip(-1e30, 1e30), target, int(dtype[3:]))
-    return np.asarray(values.reshape(-1), dtype)
+        return np.asarray(made, dtype)
+    if seen is not None:
+        rows = [quantize_values(v, q, 8) + 128 for v, q in zip(seen.values, sources, strict=True)]
+        results = finite(evaluate(body, *seen.values))
+        made = with_means(made, 256 * rows[0] + rows[1], results, target, seen.extremes)
+    return np.asarray(quantize_values(made, target, int(dtype[3:])), dtype)
 
 
 def table(
@@ -85,7 +100,7 @@ def table(
     bits: int,
     target: Quantization,
     target_bits: int,
-    seen: Array | None = None,
+    seen: Seen | None = None,
     masks: Masks | None = None,
 ) -> Array:
     """The function's integer output for every integer input from the smallest up.
@@ -97,15 +112,35 @@ def table(
     """
     half = 2 ** (bits - 1)
     values = _finite(function, inputs(source, bits, masks))
-    if seen is not None and seen.size:
-        places = (quantize_values(seen.astype(np.float64), source, bits) + half).astype(np.int64)
-        counts = np.bincount(places, minlength=2 * half)
-        sums = np.bincount(places, _finite(function, seen.astype(np.float64)), 2 * half)
-        means = sums / np.maximum(counts, 1)
-        values = np.where((counts > 0) & _apart(means, values, target), means, values)
+    if seen is not None:
+        (real,) = seen.values
+        places = quantize_values(real, source, bits) + half
+        values = with_means(values, places, _finite(function, real), target, seen.extremes)
     top = 2 ** (target_bits - 1) - 1
     quantized = np.clip(np.rint(values / target.scale[0]) + target.zero_point[0], -top - 1, top)
     return np.asarray(quantized, f"int{target_bits}")
+
+
+def with_means(
+    entries: Array,
+    places: Array,
+    results: Array,
+    target: Quantization,
+    extremes: Collection[str] = (),
+) -> Array:
+    """The entries; where what the function makes of the values that fall there is several steps
+    away from the entry on average, that average.
+
+    places, results: of the values. extremes: see `Seen`; where one is asked for, that entry stays.
+    """
+    where = places.astype(np.int64)
+    counts = np.bincount(where, minlength=len(entries))
+    means = np.bincount(where, results, len(entries)) / np.maximum(counts, 1)
+    changed = (counts > 0) & _apart(means, entries, target)
+    for code, extreme in (("REDUCE_MIN", entries.min()), ("REDUCE_MAX", entries.max())):
+        if code in extremes:
+            changed &= entries != extreme
+    return np.asarray(np.where(changed, means, entries))
 
 
 def steep(
@@ -130,9 +165,13 @@ def _apart(one: Array, other: Array, target: Quantization) -> Array:
 
 
 def _finite(function: Function, values: Array) -> Array:
+    return finite(function(values))
+
+
+def finite(made: Array) -> Array:
+    """Results of a function with numbers for what is none, and for infinity."""
     with np.errstate(all="ignore"):
-        made = np.nan_to_num(function(values), posinf=1e30, neginf=-1e30)
-    return np.asarray(made.clip(-1e30, 1e30))
+        return np.asarray(np.nan_to_num(made, posinf=1e30, neginf=-1e30).clip(-1e30, 1e30))
 
 
 def exact_table(

@@ -26,3 +26,22 @@ def moved(graph: LiteGraph, op: Operator) -> list[str]:
         return []
     data = (op.inputs[i] for i in data_inputs(op.code, len(op.inputs)))
     return [name for name in data if name and graph.tensors[name].data is None]
+
+
+EXTREMES = frozenset(("REDUCE_MAX", "REDUCE_MIN"))
+SHIFTED = frozenset(("ADD", "MUL", "SUB"))
+
+
+def extremes_asked(graph: LiteGraph, name: str) -> frozenset[str]:
+    """Which of EXTREMES are taken of a value, moved perhaps, or shifted and scaled by constants."""
+    asked: set[str] = set()
+    waiting, known = [name], {name}
+    while waiting:
+        for op in graph.consumers[waiting.pop()]:
+            if op.code in EXTREMES:
+                asked.add(op.code)
+            variable = [one for one in op.inputs if one and graph.tensors[one].data is None]
+            if moved(graph, op) or (op.code in SHIFTED and len(variable) == 1):
+                waiting += [one for one in op.outputs if one not in known]
+                known.update(op.outputs)
+    return frozenset(asked)

@@ -17,6 +17,7 @@ from splitter.quantize.kernels import KERNELS, data_inputs, needs_table
 from splitter.quantize.lookup import function_of, is_of_two
 from splitter.quantize.movement import moved
 from splitter.quantize.ranges import Range, Ranges
+from splitter.quantize.squares import is_of_squares
 from splitter.tflite.types import LiteGraph, Operator, Quantization
 
 WIDER = 2.0
@@ -327,6 +328,9 @@ class Chooser:
                 continue
             floats = [name for name in op.outputs if name in self.ranges]
             bits = self.bits[floats[0]] if floats else max(self.bits[n] for _, n in inputs)
+            if is_of_squares(op):
+                self._share_scale(index, tensors)
+                continue
             if is_of_two(op):
                 bits = 8
             elif needs_table(op.code, bits):
@@ -342,6 +346,17 @@ class Chooser:
                         bits,
                         fixed or affine(low, high, bits=bits, symmetric=False),
                     )
+
+    def _share_scale(self, index: int, tensors: Mapping[str, Quantization]) -> None:
+        """Both inputs in 16 bits of one scale, the wider one's."""
+        inputs = list(enumerate(self.graph.operators[index].inputs))
+        bounds = [min_max(self.ranges[name], True, None) for _, name in inputs]
+        wide = [affine(*bound, bits=16, symmetric=True) for bound in bounds]
+        wide += [tensors[name] for _, name in inputs if self.bits[name] == 16]
+        widest = max(wide, key=lambda q: q.scale[0])
+        for i, name in inputs:
+            if self.bits[name] != 16 or tensors[name] != widest:
+                self.edges[index, i] = (16, widest)
 
 
 def choose(

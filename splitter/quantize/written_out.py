@@ -95,7 +95,7 @@ def write_function_of_two(writer: Writer, index: int, op: Operator) -> None:
     assert first.quantization is not None and second.quantization is not None
     y = writer.tensors[writer.variable(op.outputs[0])]
     pair = (first.quantization, second.quantization)
-    entries = lookup.table_of_two(op, pair, y.quantization, y.dtype)
+    entries = lookup.table_of_two(op, pair, y.quantization, y.dtype, writer.seen(op))
     plain = {"fused_activation_function": "NONE"}
     high, low = (writer.table_index(tensor, op.unit) for tensor in (first, second))
     rows = writer.add(Tensor("row_of_256", (), "int32", np.array(256, np.int32)))

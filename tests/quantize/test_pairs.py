@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from splitter.quantize import calibrate, quantize
-from tests.ops.lowered import Lowered, as_lite, every_lowering, graph_of, parsed
+from tests.ops.lowered import Lowered, every_lowering, graph_of, parsed
 
 SPECTRUM = """(float[1,4,40] x, float[1,4,40] z) => (float[1,4,40] y) {
   a = Mul (x, x)
@@ -55,14 +54,6 @@ def test_the_length_of_a_pair_keeps_its_small_values(body: str) -> None:
 @pytest.mark.parametrize("body", [POWER, ROW_POWER], ids=["elements", "rows"])
 def test_a_power_of_two_variables(body: str) -> None:
     assert pair(body, low=0.3, small=0.3).integer_error() <= 0.02
-
-
-def test_wider_inputs_keep_the_single_operators() -> None:
-    made = pair(SPECTRUM, small=1e-2)
-    samples = [as_lite(made.graph, sample) for sample in made.samples]
-    ranges = calibrate(made.graph, samples, threads=1)
-    wide = quantize(made.graph, ranges, npu=(), int16=list(ranges))
-    assert "MUL" in [op.code for op in wide.operators]
 
 
 def test_a_root_that_something_else_needs_the_squares_of_stays_apart() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from splitter.quantize import calibrate, quantize
-from splitter.quantize.lookup import table
+from splitter.quantize.lookup import Seen, table
 from splitter.tflite.types import Quantization
 from tests.ops.lowered import Lowered, every_lowering, parsed
 
@@ -39,6 +39,21 @@ def test_on_the_npu_the_kernel_stays() -> None:
 
 def test_a_smooth_function_keeps_the_middle_of_each_step() -> None:
     source, target = Quantization((0.1,), (0,)), Quantization((0.1,), (0,))
-    seen = np.float32([0.04, 0.03, 1.01])
+    seen = Seen((np.array([0.04, 0.03, 1.01]),))
     plain = table(lambda x: x, source, 8, target, 8)
     assert np.array_equal(plain, table(lambda x: x, source, 8, target, 8, seen))
+
+
+def test_where_the_least_is_asked_for_the_least_entry_is_no_mean() -> None:
+    body = """(float[1,400] x) => (float[1,400] y) {
+      axes = Constant<value = int64[1] {1}>()
+      decibels = Log (x)
+      least = ReduceMin<keepdims = 1> (decibels, axes)
+      y = Sub (decibels, least)
+    }"""
+    made = next(m for _, m in every_lowering(parsed(body, opset=18), [{"x": powers()}]))
+    (table_of_log,) = [t for t in made.integer.tensors.values() if t.name == "decibels/table"]
+    q = table_of_log.quantization
+    assert q is not None and table_of_log.data is not None
+    least = (int(table_of_log.data.min()) - q.zero_point[0]) * q.scale[0]
+    assert least <= np.log(powers()).min() + q.scale[0]
