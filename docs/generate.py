@@ -41,9 +41,10 @@ A test passes when its outputs agree within the test's own tolerance. "With cons
 all inputs but the first were given as constants, as models carry weights, axes and shapes. A
 refusal names the node and the reason; no test goes through with a wrong number.
 
-What has as many rows as the data decides (NonMaxSuppression, NonZero, Unique, Compress at run time)
-is refused: parts have static shapes. `--cpu-runtime onnxruntime` runs it in an ONNX part,
-`--outputs` ends the model before it.
+What has as many rows as the data decides (NonMaxSuppression, NonZero, Compress at run time) is as
+large as it can be inside a part, with a mask; only the outputs have as many rows as ONNX gives.
+Unique is refused: `--cpu-runtime onnxruntime` runs it in an ONNX part, `--outputs` ends the model
+before it.
 
 In scope {inside}, of these pass {passed} ({percent:.1f} %), refused {refused}; out of scope
 {outside}.

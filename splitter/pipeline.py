@@ -20,6 +20,7 @@ from splitter.glue import (
 )
 from splitter.graph import Value
 from splitter.lower import lower, rewrites
+from splitter.normalize import fixed_outputs
 from splitter.options import Options
 from splitter.partition import plan
 from splitter.plan import Plan
@@ -73,7 +74,7 @@ def run(options: Options, progress: Progress) -> Result:
     progress.stage("samples")
     samples = read_samples(options, model.inputs)
     asked = options.task or ("none" if remainder else "")
-    task = find_task(model.outputs, asked=asked, classes=len(class_names(samples)))
+    task = find_task(fixed_outputs(model), asked=asked, classes=len(class_names(samples)))
     progress.stage("layout")
     with source.refusing():
         graph = source.graph()
@@ -179,6 +180,7 @@ def run(options: Options, progress: Progress) -> Result:
             annotations=samples.validation.annotations,
             sizes=samples.validation.sizes,
             untried=trial.why,
+            open_ended=lite.open_ended,
         )
     progress.stage("report")
     data = ReportData(

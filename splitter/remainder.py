@@ -24,7 +24,7 @@ from splitter.normalize import normalize, opened
 from splitter.normalize.exchange import type_of
 from splitter.normalize.frontier import frontier
 from splitter.normalize.functions import inline_functions
-from splitter.normalize.static import as_cause, is_static, obstacles
+from splitter.normalize.static import as_cause, is_static, left, obstacles
 
 Shape = tuple[int | None, ...] | None
 
@@ -69,7 +69,7 @@ def split_off(
 
     Errors: SplitterError when nothing is left for TFLite, or no few values lie between.
     """
-    found = survey(model, shapes=shapes)
+    found = survey(model, shapes=shapes, bounded=False)
     if not found.causes:
         return model, None
     if not 0 < len(found.ends) <= MOST:
@@ -107,14 +107,16 @@ class Survey:
     ends: tuple[str, ...]
 
 
-def survey(model: Model, *, shapes: Mapping[str, tuple[int, ...]]) -> Survey:
+def survey(model: Model, *, shapes: Mapping[str, tuple[int, ...]], bounded: bool = True) -> Survey:
     """Tries what is left before the operators that are known to be refused, until nothing is.
 
+    bounded: as many rows as the data decides have a TFLite form where `normalize` finds one; else
+    what decides them is left to ONNX Runtime, which does not go through the most there can be.
     Errors: SplitterError for what is wrong with the model otherwise.
     """
     draft = opened(model, shapes=shapes)
     makers = model.makers
-    causes = {obstacle.node: as_cause(obstacle) for obstacle in obstacles(draft)}
+    causes = {found.node: as_cause(found) for found in (left if bounded else obstacles)(draft)}
     while True:
         ends = frontier(draft, list(causes), lambda n: n in makers and is_static(draft, n))
         if causes and not ends:

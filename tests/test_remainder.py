@@ -155,7 +155,9 @@ UNWRITTEN = """g (float[1,2,8,8] x) => (float[K,2] y, float[1] d) <float[2,2,3,3
   over = Greater(det, zero)
   places = NonZero(over)
   rows = Transpose<perm = [1, 0]>(places)
-  y = Cast<to = 1>(rows)
+  f = Cast<to = 1>(rows)
+  sums = Einsum<equation = "ij,ik->ijk">(f, f)
+  y = ReduceMax<keepdims = 0>(sums, one)
 }"""
 
 
@@ -203,7 +205,8 @@ TAILS = {
       boxes = Transpose<perm = [0, 2, 1]>(b)
       most = Constant<value = int64[1] {6}>()
       over = Constant<value = float[1] {0.5}>()
-      y = NonMaxSuppression<center_point_box = 1>(boxes, scores, most, over, over)
+      least = ReduceMean<keepdims = 0>(scores)
+      y = NonMaxSuppression<center_point_box = 1>(boxes, scores, most, over, least)
     }""",
     "strings": """g (float[1,2,4,4] x, bool c) => (string[1,2,4,4] y) <float[2,2,3,3] w> {
       f = Conv<pads = [1,1,1,1]>(x, w)

@@ -15,7 +15,7 @@ from bench.corpus.measure import measure
 from bench.corpus.verdict import FLOAT_LIMIT, INTEGER_LIMIT
 
 ZOO = Path(__file__).parent / "data" / "zoo"
-REFUSED = {"nms": "NonMaxSuppression"}
+REFUSED: dict[str, str] = {}
 """What cannot be done, with a word of the reason."""
 
 

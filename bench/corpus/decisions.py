@@ -13,6 +13,7 @@ import numpy as np
 from bench.corpus.cases import Arrays, Case, Record
 from bench.corpus.kinds import more
 from splitter.graph import Array
+from splitter.verify.rows import RowsMeter
 
 Agreement = tuple[int, int]
 Outputs = Sequence[Arrays]
@@ -52,6 +53,19 @@ def as_sets(expected: Outputs, actual: Outputs) -> dict[str, Agreement]:
                 agree, total = found.get(name, (0, 0))
                 matched = sum(_matched(x, y) for x, y in zip(rows, b[name], strict=True))
                 found[name] = (agree + matched, total + rows.shape[0] * rows.shape[1])
+    return found
+
+
+def as_rows(expected: Outputs, actual: Outputs) -> dict[str, Agreement]:
+    """(rows found again, rows on either side) of outputs with as many as the data decides."""
+    lengths = {n: {np.shape(r[n]) for r in expected} for n in (expected[0] if expected else {})}
+    found: dict[str, Agreement] = {}
+    for name in (name for name, shapes in lengths.items() if len(shapes) > 1):
+        meter = RowsMeter()
+        for a, b in _pairs(expected, actual):
+            meter.add(np.asarray(a[name]), np.asarray(b[name]))
+        rows = meter.result()
+        found[name] = rows.found, rows.reference + rows.extra
     return found
 
 

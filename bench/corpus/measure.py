@@ -233,6 +233,7 @@ def compare(row: Row, model: Model, options: Options, validation: Sequence[Recor
     row.decisions = decisions.compare(row.name, expected, integer)
     if any(node.op_type == "TopK" for node in model.proto.graph.node) and not row.decisions:
         row.decisions = decisions.as_sets(expected, integer)
+    row.decisions = row.decisions or decisions.as_rows(expected, integer)
 
 
 def explain(

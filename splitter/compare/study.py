@@ -18,6 +18,7 @@ from splitter.compare.trial import Trial, Yardstick, try_out
 from splitter.graph import Graph
 from splitter.lower import refuse_unknown
 from splitter.model import Model
+from splitter.normalize import fixed_outputs
 from splitter.partition.catalogue import Catalogue, Entry, catalogue
 from splitter.partition.costs import unit_macs
 from splitter.pipeline import class_names, read_samples
@@ -149,7 +150,7 @@ def _yardstick(
     validation = samples.validation.batches(model.inputs)
     names = [value.name for value in model.outputs]
     reference = OnnxRunner(original.proto, names, threads=threads)
-    found = find_task(model.outputs, asked=task, classes=len(class_names(samples)))
+    found = find_task(fixed_outputs(model), asked=task, classes=len(class_names(samples)))
     expected = [reference.run(sample) for sample in validation]
     return Yardstick(model.outputs, found, validation, expected, samples.validation)
 

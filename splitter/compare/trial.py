@@ -52,6 +52,7 @@ def try_out(integers: Integers, yardstick: Yardstick, memory: Memory) -> Trial:
         task=yardstick.task,
         annotations=yardstick.source.annotations,
         sizes=yardstick.source.sizes,
+        open_ended=integers.whole.open_ended,
     )
     return Trial(findings, machine.cpu_ms)
 

@@ -285,7 +285,8 @@ def _pieces(value: Value, whole: LiteGraph, joins: Mapping[str, Join]) -> tuple[
 
 def _output(value: Value, whole: LiteGraph, makers: Mapping[str, int]) -> ModelOutput:
     carrier = _carrier(whole.tensors[value.name], {value.name: ONNX_LAYOUT})
-    return ModelOutput(**carrier, dtype=value.dtype, origin=_origin(value.name, whole, makers))
+    origin, is_open = _origin(value.name, whole, makers), whole.tensors[value.name].open
+    return ModelOutput(**carrier, dtype=value.dtype, origin=origin, open=is_open)
 
 
 def _carrier(tensor: Tensor, layouts: Mapping[str, str]) -> dict[str, Any]:

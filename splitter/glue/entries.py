@@ -150,10 +150,14 @@ class ModelInput(Carrier):
 
 
 class ModelOutput(Carrier):
-    """An output by its ONNX name and dtype, the tensor that carries it and where it comes from."""
+    """An output by its ONNX name and dtype, the tensor that carries it and where it comes from.
+
+    open: it has as many rows as the data decides, at most those of its shape.
+    """
 
     dtype: NumpyType
     origin: Origin = Field(validation_alias="from", serialization_alias="from")
+    open: bool = False
 
 
 class JoinedOutput(Entry):

@@ -73,7 +73,11 @@ class Manifest(Entry):
 
     def to_json(self) -> str:
         """Stable text: the order of the fields, number lists on one line, a final newline."""
-        text = json.dumps(self.model_dump(mode="json", by_alias=True), indent=2)
+        document = self.model_dump(mode="json", by_alias=True)
+        for output in document["outputs"]:
+            if not output["open"]:
+                del output["open"]
+        text = json.dumps(document, indent=2)
         return _NUMBER_LIST.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
 
     def files(self) -> tuple[FileEntry, ...]:

@@ -102,7 +102,8 @@ def _unsupported(manifest: Manifest) -> str:
 def _open_ended(manifest: Manifest) -> list[str]:
     """Outputs that have as many rows as the data decides."""
     outputs = manifest.remainder.outputs if manifest.remainder else ()
-    return [_inline(o.name) for o in outputs if o.shape is None or None in o.shape]
+    names = [o.name for o in outputs if o.shape is None or None in o.shape]
+    return [_inline(name) for name in (*(o.name for o in manifest.outputs if o.open), *names)]
 
 
 def _flags(target: Target) -> str:

@@ -17,6 +17,7 @@ from splitter.normalize.arithmetic import merge_constants, simplify_arithmetic
 from splitter.normalize.assignments import write_assignments
 from splitter.normalize.batch_norm import split_batch_norm
 from splitter.normalize.bind import bind_shapes
+from splitter.normalize.bounded import COMPRESS, bound_rows
 from splitter.normalize.branches import select_branches
 from splitter.normalize.canonical import canonicalize
 from splitter.normalize.center_residual import center_residual
@@ -77,6 +78,7 @@ OPENING: tuple[Pass, ...] = (
 
 PASSES: tuple[Pass, ...] = (
     *OPENING,
+    Pass(bound_rows, "before what depends on data is refused; shapes of the rest are known"),
     Pass(require_static, "what is still dynamic is the user's to change"),
     Pass(expand_einsum, "needs static shapes; its products are fused like any other"),
     Pass(fuse_group_norm, "before 1-D is lifted, which would put Reshapes into the pattern"),
@@ -144,6 +146,14 @@ def normalize(model: Model, *, shapes: Mapping[str, tuple[int, ...]] = {}) -> Mo
     return Model(proto, model.path, model.sha256, inputs, outputs)
 
 
+def fixed_outputs(model: Model) -> tuple[Value, ...]:
+    """Outputs of a normalized model, but for those with as many rows as the data decides."""
+    made = {
+        out for node in model.proto.graph.node if node.op_type == COMPRESS for out in node.output
+    }
+    return tuple(value for value in model.outputs if value.name not in made)
+
+
 def opened(model: Model, *, shapes: Mapping[str, tuple[int, ...]] = {}) -> Draft:
     """The model as it is before anything is refused: canonical, folded, its types inferred."""
     return _run(OPENING, model, shapes)
@@ -162,4 +172,4 @@ def _value(draft: Draft, name: str) -> Value:
     return Value(name, draft.shape(name) or (), draft.dtype(name))
 
 
-__all__ = ["PASSES", "Pass", "normalize", "opened"]
+__all__ = ["PASSES", "Pass", "fixed_outputs", "normalize", "opened"]

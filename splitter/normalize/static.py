@@ -12,6 +12,7 @@ import onnx
 
 from splitter.diagnostics import Cause, SplitterError, Unsupported
 from splitter.draft import Draft, Node
+from splitter.normalize.bounded import MIXED, bound_rows
 from splitter.normalize.branches import DIFFER
 from splitter.normalize.frontier import frontier
 from splitter.normalize.loops import endless
@@ -33,8 +34,20 @@ def obstacles(draft: Draft) -> list[Obstacle]:
         reads = (n for n in (*node.inputs, *node.captured) if n and n not in draft.constants)
         writes = [n for n in node.outputs if n and not is_static(draft, n)]
         if why or (writes and all(is_static(draft, n) for n in reads)):
-            found.append(Obstacle(node, why or _reason(node)))
+            found.append(Obstacle(node, why or node.marks.get(MIXED, "") or _reason(node)))
     return found
+
+
+def left(draft: Draft) -> list[Obstacle]:
+    """Those that are left when rows of which data decides how many there are got a bound."""
+    bounded = draft.snapshot()
+    bound_rows(bounded)
+    reasons = {obstacle.node.name: obstacle.why for obstacle in obstacles(bounded)}
+    return [
+        Obstacle(obstacle.node, reasons[obstacle.node.name])
+        for obstacle in obstacles(draft)
+        if obstacle.node.name in reasons
+    ]
 
 
 def _strings(draft: Draft, node: Node) -> str:

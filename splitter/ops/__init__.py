@@ -9,6 +9,7 @@ from splitter.ops import (
     attention,
     average_pool,
     blocks,
+    boxes,
     conv,
     conv_transpose,
     einsum,
@@ -35,7 +36,7 @@ from splitter.ops import (
 from splitter.ops.registry import Op
 
 FAMILIES = (
-    activation, attention, average_pool, blocks, conv, conv_transpose, einsum, elementwise,
+    activation, attention, average_pool, blocks, boxes, conv, conv_transpose, einsum, elementwise,
     feature_normalization, functions, geometry, integers, linear, magnitude, max_pool,
     normalization, quantized, recurrent, reduce, resize, rotary, sample, scaled_attention, scan,
     scatter, shape,

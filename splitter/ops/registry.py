@@ -5,7 +5,7 @@ An op module builds `Op` values out of small functions; `splitter.ops.OPS` is th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from splitter.graph import Graph, Unit
-from splitter.tflite.types import LiteGraph, Operator, Tensor
+from splitter.tflite.types import LiteGraph, Operator, Tensor, Whole
 
 Array = NDArray[Any]
 
@@ -71,10 +71,16 @@ class Emitter:
         self._unit = ""
         self._counter: dict[str, int] = {}
         self._step: tuple[str, int] | None = None
+        self._whole: Whole | None = None
 
     def emit_unit(self, unit: Unit, lowering: Lowering) -> None:
         self._unit = unit.name
         lowering.emit(self, unit)
+
+    def start(self, unit: str, tensors: Mapping[str, Tensor]) -> None:
+        """Write for a unit on tensors that are there already."""
+        self._unit = unit
+        self.tensors.update(tensors)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -83,6 +89,13 @@ class Emitter:
         self._step = (f"{self._unit}/{name}", 0)
         yield
         self._step = None
+
+    @contextmanager
+    def whole(self, code: str, **options: Any) -> Iterator[None]:
+        """What is written inside is one thing that `quantize` writes in its own way."""
+        self._whole = Whole(code, options)
+        yield
+        self._whole = None
 
     def _alike(self) -> str:
         if self._step is None:
@@ -247,7 +260,8 @@ class Emitter:
             size = tuple(int(d) for d in shape)
             self.tensors[chosen] = Tensor(chosen, size, dtype, alike=self._alike())
             names.append(chosen)
-        self.operators.append(Operator(code, tuple(inputs), tuple(names), options, self._unit))
+        made = Operator(code, tuple(inputs), tuple(names), options, self._unit, self._whole)
+        self.operators.append(made)
         return tuple(names)
 
     def _fresh(self, hint: str) -> str:

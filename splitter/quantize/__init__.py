@@ -11,6 +11,7 @@ reassociate sums of large and small addends in an order that rounds less
 saturation  which part of a range the readers of a tensor can tell apart
 functions   several operators that are one function of one tensor become one
 squares     functions of the sum of two squares, in 16 bits
+picks       several operators that are one step with an integer form of its own
 weights, lookup, convert   the integer graph written out
 """
 
@@ -24,6 +25,7 @@ from splitter.quantize.convert import convert
 from splitter.quantize.functions import fold_functions
 from splitter.quantize.masks import place_masks
 from splitter.quantize.parameters import Demands, choose
+from splitter.quantize.picks import fold_wholes, unfold_wholes
 from splitter.quantize.ranges import Range, Ranges, calibrate
 from splitter.quantize.reassociate import reassociate
 from splitter.quantize.recurrence import share_steps
@@ -35,7 +37,8 @@ __all__ = ["Demands", "Range", "Ranges", "calibrate", "quantize", "rearranged"]
 
 def rearranged(graph: LiteGraph, ranges: Ranges) -> LiteGraph:
     """The float graph whose values the integers stand for: the same function in another order."""
-    return _prepare(graph, ranges)[1]
+    folded = fold_wholes(graph)
+    return unfold_wholes(_prepare(folded, ranges)[1], graph)
 
 
 def _prepare(graph: LiteGraph, ranges: Ranges) -> tuple[Authored, LiteGraph, dict[str, Range]]:
@@ -60,7 +63,7 @@ def quantize(
     npu: units on the NPU. demands: what its compiler asks for. int16: tensors of 16 bits.
     Raises SplitterError that lists every operator without an integer form.
     """
-    authored, graph, ranges = _prepare(graph, ranges)
+    authored, graph, ranges = _prepare(fold_wholes(graph), ranges)
     wide = authored.wide.union(int16).difference(authored.parameters.keys() - authored.wide)
     graph = fold_functions(graph, npu=npu, ranges=ranges, int16=wide)
     known = {n: r for n, r in ranges.items() if n in graph.tensors}

@@ -15,7 +15,7 @@ import numpy as np
 from splitter.quantize.affine import quantize_values
 from splitter.quantize.clipping import Clip, least_squares, min_max
 from splitter.tflite.runtime import Interpreter
-from splitter.tflite.types import Array, LiteGraph, Tensor
+from splitter.tflite.types import Array, LiteGraph, Operator, Tensor
 from splitter.tflite.write import write
 
 CANDIDATES: Mapping[str, Clip] = {"least squares": least_squares, "extremes": min_max}
@@ -45,17 +45,27 @@ def pick_clip(
 
 
 def probes(graph: LiteGraph) -> tuple[str, ...]:
-    """Float values to compare: model outputs that no ranking precedes, and what rankings read."""
+    """Float values to compare: model outputs that no ranking precedes, and what rankings read; of
+    rows that data takes out of others, these others."""
     ranked: set[str] = set()
     found: list[str] = []
     for op in graph.operators:
-        if op.code in ORDERS:
+        if op.whole is not None:
+            found += [name for name in op.inputs if _comes_to(graph, name, op)]
+        elif op.code in ORDERS:
             found.append(op.inputs[0])
         if op.code in ORDERS or ranked & set(op.inputs):
             ranked.update(op.outputs)
-    found += [name for name in graph.outputs if name not in ranked]
+    ends = [graph.producers[n].inputs[0] if graph.tensors[n].open else n for n in graph.outputs]
+    found += [name for name in ends if name not in ranked]
     floats = [n for n in found if graph.tensors[n].dtype == "float32" and n not in ranked]
     return tuple(n for n in dict.fromkeys(floats) if graph.tensors[n].data is None)
+
+
+def _comes_to(graph: LiteGraph, name: str, op: Operator) -> bool:
+    """Whether a value is made outside of the whole that reads it."""
+    maker = graph.producers.get(name)
+    return bool(name) and (maker is None or maker.whole is not op.whole)
 
 
 def _values(

@@ -7,17 +7,20 @@ for which tflite_runtime 2.14 has no QUANTIZE.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from splitter.diagnostics import SplitterError
+from splitter.ops.boxes import PICKS
+from splitter.ops.registry import Emitter
 from splitter.quantize import lookup
 from splitter.quantize.kernels import KERNELS, data_inputs, needs_table
 from splitter.quantize.masks import MARGIN
 from splitter.quantize.movement import extremes_asked
 from splitter.quantize.parameters import Parameters
+from splitter.quantize.picks import write_picks
 from splitter.quantize.ranges import Ranges
 from splitter.quantize.squares import is_of_squares, write_function_of_squares
 from splitter.quantize.weights import (
@@ -84,6 +87,8 @@ class Writer:
             self._cast(op)
         elif not any(name in self.parameters.tensors for name in (*op.inputs, *op.outputs)):
             self._copy(op)
+        elif op.code == PICKS:
+            write_picks(self, index, op)
         elif op.code not in KERNELS:
             self.problems.append(f"{op.code} of {op.unit}")
         elif KERNELS[op.code].weighted:
@@ -167,6 +172,19 @@ class Writer:
         data = self.graph.tensors[name].data
         assert data is not None
         return self.add(quantize_constant(name, data, self.bits_of(op), target))
+
+    def take(self, made: Emitter, known: Mapping[str, str]) -> None:
+        """What was written elsewhere; known: the names here of what it reads and of its results."""
+        names = dict(known)
+        for name, tensor in made.tensors.items():
+            if name not in names:
+                names[name] = self.add(replace(tensor, name=f"{name}/integer"))
+        for name in known.values():
+            self.variable(name)
+        for op in made.operators:
+            inputs = tuple(names[name] for name in op.inputs)
+            outputs = tuple(names[name] for name in op.outputs)
+            self.operators.append(replace(op, inputs=inputs, outputs=outputs))
 
     # -- operators ----------------------------------------------------------------------------
 

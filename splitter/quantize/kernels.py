@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from splitter.ops.boxes import PICKS
+
 Fixed = tuple[float, int]
 """(scale, zero point) that a kernel writes whatever the range."""
 
@@ -111,6 +113,7 @@ KERNELS: Mapping[str, Kernel] = {
         ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"), Kernel()
     ),
     **dict.fromkeys(("ARG_MAX", "ARG_MIN"), _NO16),
+    PICKS: Kernel(),
 }
 
 

@@ -81,7 +81,7 @@ def calibrate(
     names = [
         name
         for name, tensor in graph.tensors.items()
-        if tensor.dtype == "float32" and tensor.data is None
+        if tensor.dtype == "float32" and tensor.data is None and not tensor.open
     ]
     candidates, compared = maskable(graph), relative(graph)
     rows = {op.inputs[0] for op in graph.operators if op.code in BY_ROW}
@@ -113,7 +113,18 @@ def calibrate(
         for seen in pool.map(observe, samples):
             observed.append(seen)
             progress(len(observed), len(samples))
-    return {name: join([seen[name] for seen in observed]) for name in (observed or [{}])[0]}
+    known = {name: join([seen[name] for seen in observed]) for name in (observed or [{}])[0]}
+    return known | _taken(graph, known)
+
+
+def _taken(graph: LiteGraph, known: Ranges) -> dict[str, Range]:
+    """Of rows that data takes out of others, of which there may be none in all samples."""
+    return {
+        name: known[op.inputs[0]]
+        for op in graph.operators
+        for name in op.outputs
+        if graph.tensors[name].open and op.inputs[0] in known
+    }
 
 
 def range_of(array: Array, *, maskable: bool = False, relative: bool = False) -> Range:

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from splitter.report import words
 from splitter.report.summary import Summary
-from splitter.verify import BehindError, Comparison, DetectionDecisions, StageErrors
+from splitter.verify import (
+    BehindError,
+    Comparison,
+    DetectionDecisions,
+    StageErrors,
+    TensorError,
+)
 from splitter.verify.classification import Answers
 from splitter.verify.decisions import Decisions
 from splitter.width import Widening
@@ -117,9 +123,19 @@ def _errors(stage: StageErrors) -> str:
     if stage.bit_equal:
         return "equal bit for bit"
     names = [tensor.name for tensor in stage.tensors]
-    listed = ", ".join(f"{n} {words.error(stage.unordered(n).relative_rms)}" for n in names)
+    listed = ", ".join(_error(stage.unordered(name)) for name in names)
     sets = " of all queries, in any order:" if stage.aligned else ""
     return f"relative RMS{sets} {listed}"
+
+
+def _error(tensor: TensorError) -> str:
+    told = f"{tensor.name} {words.error(tensor.relative_rms)}"
+    rows = tensor.rows
+    if rows is None:
+        return told
+    if rows.alike == rows.runs:
+        return f"{told} ({rows})"
+    return f"{told} ({rows}; as many in {rows.alike} of {rows.runs} runs)"
 
 
 def decision_facts(comparison: Comparison) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from splitter.report.summary import SCHEMA_VERSION, Summary
+from splitter.verify import Findings
 
 
 def to_json(summary: Summary) -> str:
@@ -62,6 +63,7 @@ def to_json(summary: Summary) -> str:
             "rewrites": summary.rewrites,
             "inner_values": findings.boundary,
             "onnx_part": findings.behind,
+            **_rows(findings),
             "decisions": findings.decisions,
             "decisions_on_the_board": findings.board,
             "int16": summary.comparison.wider,
@@ -70,6 +72,15 @@ def to_json(summary: Summary) -> str:
         "notes": summary.notes,
     }
     return json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _rows(findings: Findings) -> dict[str, Any]:
+    """By stage, what became of the rows of outputs that have as many as the data decides."""
+    found = {
+        stage.stage: {tensor.name: tensor.rows for tensor in stage.tensors if tensor.rows}
+        for stage in findings.stages
+    }
+    return {"rows": found} if any(found.values()) else {}
 
 
 def plain(value: Any) -> Any:

@@ -31,7 +31,10 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """dtype is a numpy name (float32, int8, int16, int32, int64, bool, uint8); data: constants."""
+    """dtype is a numpy name (float32, int8, int16, int32, int64, bool, uint8); data: constants.
+
+    open: data decides how long the first axis is; `shape` says the most.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -39,10 +42,20 @@ class Tensor:
     data: Array | None = None
     quantization: Quantization | None = None
     alike: str = ""
+    open: bool = False
 
     @property
     def elements(self) -> int:
         return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whole:
+    """Operators that together compute one thing, of which the integer form is another one: `code`
+    names it, `options` say which. Those of one thing have one and the same `Whole`."""
+
+    code: str
+    options: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,7 @@ class Operator:
     outputs: tuple[str, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
     unit: str = ""
+    whole: Whole | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,11 @@ class LiteGraph:
                 if name:
                     table[name].append(op)
         return {name: tuple(ops) for name, ops in table.items()}
+
+    @property
+    def open_ended(self) -> tuple[str, ...]:
+        """Outputs with as many rows as the data decides."""
+        return tuple(name for name in self.outputs if self.tensors[name].open)
 
     def is_constant(self, name: str) -> bool:
         return self.tensors[name].data is not None

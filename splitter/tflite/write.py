@@ -206,6 +206,7 @@ def _tensor(builder: Any, tensor: Tensor, buffer: int, *, variable: bool) -> int
         raise ValueError(f"{tensor.name}: TFLite has no type {tensor.dtype}")
     quantization = _quantization(builder, tensor.quantization) if tensor.quantization else 0
     shape = _numbers(builder, tensor.shape, np.int32)
+    open_shape = _numbers(builder, (-1, *tensor.shape[1:]), np.int32) if tensor.open else 0
     name = builder.CreateString(tensor.name)
     schema.TensorStart(builder)
     schema.TensorAddShape(builder, shape)
@@ -215,6 +216,8 @@ def _tensor(builder: Any, tensor: Tensor, buffer: int, *, variable: bool) -> int
     if quantization:
         schema.TensorAddQuantization(builder, quantization)
     schema.TensorAddIsVariable(builder, variable)
+    if open_shape:
+        schema.TensorAddShapeSignature(builder, open_shape)
     schema.TensorAddHasRank(builder, True)
     return int(schema.TensorEnd(builder))
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from splitter.graph import Array
@@ -70,13 +70,16 @@ def verify(
     sizes: Array | None = None,
     gates: Gates = GATES,
     untried: str = "",
+    open_ended: Collection[str] = (),
 ) -> Comparison:
     """Compare the outputs of each run (see `Run`), then judge them by `gates`.
 
-    outputs: names of the model's own outputs. annotations, sizes: as in `measure`. untried: as in
-    `Comparison`.
+    outputs: names of the model's own outputs. annotations, sizes, open_ended: as in `measure`.
+    untried: as in `Comparison`.
     """
-    findings = measure(runs, outputs, task=task, annotations=annotations, sizes=sizes)
+    findings = measure(
+        runs, outputs, task=task, annotations=annotations, sizes=sizes, open_ended=open_ended
+    )
     verdict = decide(findings, circumstances, gates=gates)
     wider = weigh_wider(*findings.trial) if findings.trial else None
     return Comparison(findings, circumstances, verdict, gates, wider, untried)

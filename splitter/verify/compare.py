@@ -7,7 +7,7 @@ which. Leaves the gates to `verdict`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -119,8 +119,10 @@ def measure(
     task: Task,
     annotations: Mapping[str, Array] | None = None,
     sizes: Array | None = None,
+    open_ended: Collection[str] = (),
 ) -> Findings:
-    """Compare run by run. `outputs`: names of the model's own outputs.
+    """Compare run by run. `outputs`: names of the model's own outputs; open_ended: those of them
+    that have as many rows as the data decides.
 
     annotations: `labels`, or `boxes`, `labels`, `counts`, rows in the order of the runs; sizes:
     width and height of the pictures the boxes belong to, [N, 2]. Raises ValueError when an output
@@ -130,7 +132,7 @@ def measure(
     ties: list[Run] = []
     boundary: dict[str, TensorMeter] = {}
     judge, board = (Judge(task, annotations or {}, sizes) for _ in range(2))
-    trial = tuple(_Arm(outputs, task, annotations or {}, sizes) for _ in range(2))
+    trial = tuple(_Arm(outputs, task, annotations or {}, sizes, open_ended) for _ in range(2))
     behind = BehindMeter()
     count = 0
     for run in runs:
@@ -140,7 +142,9 @@ def measure(
             if stage == "conversion" and run.tie is not None:
                 ties.append(run)
                 continue
-            meters.setdefault(stage, _StageMeter(stage, outputs, task)).add(reference, candidate)
+            if stage not in meters:
+                meters[stage] = _StageMeter(stage, outputs, task, open_ended)
+            meters[stage].add(reference, candidate)
         for name in sorted(set(run.original) & set(run.integer_whole) - set(outputs)):
             meter = boundary.setdefault(name, TensorMeter(name))
             meter.add(run.original[name], run.integer_whole[name])
@@ -155,7 +159,7 @@ def measure(
     return Findings(
         task=task,
         runs=count,
-        stages=_stages(meters, ties, outputs, task),
+        stages=_stages(meters, ties, _StageMeter("conversion", outputs, task, open_ended)),
         decisions=judge.result(),
         boundary=tuple(meter.result() for meter in boundary.values()),
         board=board.result() if "board" in meters else None,
@@ -166,11 +170,11 @@ def measure(
 
 
 def _stages(
-    meters: dict[StageName, _StageMeter], ties: Sequence[Run], outputs: Sequence[str], task: Task
+    meters: dict[StageName, _StageMeter], ties: Sequence[Run], spare: _StageMeter
 ) -> tuple[StageErrors, ...]:
     """The stages in the order of WORDS. When every run is a near tie, they are what there is."""
     if ties and "conversion" not in meters:
-        meter = meters["conversion"] = _StageMeter("conversion", outputs, task)
+        meter = meters["conversion"] = spare
         for run in ties:
             assert run.float_whole is not None
             meter.add(run.original, run.float_whole)
@@ -206,10 +210,11 @@ class _Arm:
         task: Task,
         annotations: Mapping[str, Array],
         sizes: Array | None,
+        open_ended: Collection[str],
     ) -> None:
         self.runs = 0
         self._task = task
-        self._meter = _StageMeter("quantization", outputs, task)
+        self._meter = _StageMeter("quantization", outputs, task, open_ended)
         self._judge = Judge(task, annotations, sizes)
 
     def add(self, run: Run, candidate: Outputs) -> None:
@@ -225,11 +230,17 @@ class _Arm:
 class _StageMeter:
     """The tensors of one comparison, summed up run by run."""
 
-    def __init__(self, stage: StageName, outputs: Sequence[str], task: Task) -> None:
+    def __init__(
+        self,
+        stage: StageName,
+        outputs: Sequence[str],
+        task: Task,
+        open_ended: Collection[str] = (),
+    ) -> None:
         self._stage: StageName = stage
         self._task = task
         self._runs = 0
-        self._tensors = {name: TensorMeter(name) for name in outputs}
+        self._tensors = {n: TensorMeter(n, open_ended=n in open_ended) for n in outputs}
         queries = (task.boxes, task.scores) if task.kind == "detection" else ()
         self._aligned = {name: TensorMeter(name) for name in queries if stage != "split"}
 

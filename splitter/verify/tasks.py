@@ -65,6 +65,8 @@ def find_task(outputs: Sequence[Value], *, asked: str = "", classes: int = 0) ->
             hint="detection is boxes [N, Q, 4] and logits [N, Q, C]; classification is [N, C]; "
             "--task none compares tensors only",
         )
+    if not outputs:
+        return Task("none", "of outputs with as many rows as the data decides none is known")
     return Task("none", f"outputs {shapes} fit no task that is known")
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from splitter.graph import Array
+from splitter.verify.rows import RowsFound, RowsMeter
 
 POINTS = 1500
 """Points kept of a tensor for its plots."""
@@ -29,6 +30,8 @@ class TensorError:
     constant:     the candidate has one value everywhere and the reference has not.
     not_finite:   NaN or infinite elements of the candidate (beyond those of the reference).
     points:       (reference, candidate), [P, 2] float64, the largest errors among them.
+    rows:         of an output with as many rows as the data decides; the figures above are then of
+                  the runs in which both sides have as many.
     """
 
     name: str
@@ -44,6 +47,7 @@ class TensorError:
     reference_range: tuple[float, float]
     candidate_range: tuple[float, float]
     points: Array = field(repr=False, compare=False)
+    rows: RowsFound | None = field(default=None, repr=False)
 
     @property
     def bit_equal(self) -> bool:
@@ -55,10 +59,12 @@ class TensorError:
 
 
 class TensorMeter:
-    """Sums up one tensor run by run; `result` may be asked at any time."""
+    """Sums up one tensor run by run; `result` may be asked at any time. open_ended: data decides
+    how many rows there are."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, open_ended: bool = False) -> None:
         self._name = name
+        self._rows = RowsMeter() if open_ended else None
         self._elements = self._equal = self._not_finite = 0
         self._sums = np.zeros(4)  # reference^2, candidate^2, product, error^2
         self._max_abs = 0.0
@@ -68,7 +74,12 @@ class TensorMeter:
         self._random = np.random.default_rng(0)
 
     def add(self, reference: Array, candidate: Array) -> None:
-        """One run's tensor on both sides. Raises ValueError when the shapes differ."""
+        """One run's tensor on both sides. Raises ValueError when shapes differ, but in rows."""
+        if self._rows is not None and reference.shape[1:] == candidate.shape[1:]:
+            self._rows.add(reference, candidate)
+            if len(reference) != len(candidate):
+                self._elements += max(reference.size, candidate.size)
+                return
         if reference.shape != candidate.shape:
             raise ValueError(f"{self._name}: {reference.shape} against {candidate.shape}")
         if not reference.size:
@@ -116,6 +127,7 @@ class TensorMeter:
             reference_range=_closed(self._reference),
             candidate_range=_closed(self._candidate),
             points=_thinned(self._points),
+            rows=self._rows.result() if self._rows else None,
         )
 
 

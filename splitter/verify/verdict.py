@@ -16,6 +16,7 @@ from splitter.verify.behind import BehindError
 from splitter.verify.classification import Answers
 from splitter.verify.compare import Findings, StageErrors
 from splitter.verify.decisions import Decisions, DetectionDecisions
+from splitter.verify.rows import RowsFound
 from splitter.verify.statistics import Share, share_of
 from splitter.verify.tensors import TensorError
 
@@ -149,7 +150,9 @@ def _checks(findings: Findings, circumstances: Circumstances, gates: Gates) -> I
 def _conversion(stage: StageErrors, gates: Gates) -> Iterator[Check]:
     good, bad = gates.conversion
     for name in (tensor.name for tensor in stage.tensors):
-        error = stage.unordered(name).relative_rms
+        error, rows = stage.unordered(name).relative_rms, stage.unordered(name).rows
+        if rows is not None and rows.alike < rows.runs:
+            yield Check(f"float TFLite, {name}:", f"{rows}", "as many rows", False)
         measured = f"{error:.1e} relative RMS"
         weight: Weight = "gate" if not error <= bad else "doubt"
         limit = f"at most {good:.0e}" if weight == "doubt" else f"at most {bad:.0e}"
@@ -228,6 +231,9 @@ def _answers(answers: Answers, gates: Gates) -> Iterator[Check]:
 def _tensors(stage: StageErrors, gates: Gates) -> Iterator[Check]:
     good, bad = gates.tensor
     for tensor in (stage.unordered(tensor.name) for tensor in stage.tensors):
+        if tensor.rows is not None:
+            yield from _rows(tensor.name, tensor.rows, gates)
+            continue
         error = tensor.relative_rms
         weight: Weight = "gate" if not error <= bad else "doubt"
         limit = f"at most {bad if weight == 'gate' else good:g}"
@@ -237,6 +243,18 @@ def _tensors(stage: StageErrors, gates: Gates) -> Iterator[Check]:
         off = abs(tensor.gain - 1)
         measured, limit = f"{tensor.gain:.3f}", f"within {gates.gain:g} of 1"
         yield Check(f"gain of {tensor.name}:", measured, limit, off <= gates.gain)
+
+
+def _rows(name: str, rows: RowsFound, gates: Gates) -> Iterator[Check]:
+    """Doubts at most: a row more or less is one score beside a threshold, or one tie."""
+    if rows.reference:
+        found = share_of(rows.found, rows.reference)
+        least = f"at least {100 * gates.found:g} %"
+        good = found.share >= gates.found
+        yield Check(f"rows of {name} found again:", str(found), least, good, "doubt")
+    good = rows.extra <= gates.extra * rows.reference
+    yield Check(f"extra rows of {name}:", f"{rows.extra} beside {rows.reference}",
+                f"at most {100 * gates.extra:g} %", good, "doubt")  # fmt: skip
 
 
 def _board(stage: StageErrors, decisions: Decisions | None, gates: Gates) -> Iterator[Check]:
@@ -291,7 +309,11 @@ def _facts(findings: Findings) -> Iterator[str]:
     elif isinstance(decisions, Answers) and decisions.flips.total:
         yield f"{100 * decisions.agreement:.1f} % of {decisions.flips.total} answers unchanged"
     else:
-        worst = _worst(findings.stage("quantization"))
+        stage = findings.stage("quantization")
+        for tensor in stage.tensors if stage else ():
+            if tensor.rows is not None:
+                yield f"{tensor.name}: {tensor.rows}"
+        worst = _worst(stage)
         if worst:
             yield f"outputs within {worst.relative_rms:.2g} relative RMS of float"
 
@@ -299,5 +321,5 @@ def _facts(findings: Findings) -> Iterator[str]:
 def _worst(stage: StageErrors | None) -> TensorError | None:
     if stage is None:
         return None
-    errors = [stage.unordered(tensor.name) for tensor in stage.tensors]
+    errors = [stage.unordered(tensor.name) for tensor in stage.tensors if not tensor.rows]
     return max(errors, key=lambda tensor: tensor.relative_rms, default=None)

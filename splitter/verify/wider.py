@@ -73,5 +73,10 @@ def decision_figures(findings: Findings) -> dict[str, tuple[float, float]]:
     if isinstance(decisions, Answers):
         return {"answers unchanged": (decisions.agreement, 1.0)}
     stage = findings.stage("quantization")
-    errors = [stage.unordered(t.name).relative_rms for t in stage.tensors] if stage else []
+    tensors = [stage.unordered(tensor.name) for tensor in stage.tensors] if stage else []
+    rows = [tensor.rows for tensor in tensors if tensor.rows and tensor.rows.reference]
+    if rows:
+        shares = [one.found / max(one.reference, one.candidate) for one in rows]
+        return {"rows found again": (min(shares), 1.0)}
+    errors = [tensor.relative_rms for tensor in tensors]
     return {"likeness of the worst output": (1 - max(errors), 1.0)} if errors else {}

@@ -63,6 +63,8 @@ def _terms(task: Task, one: Outputs, other: Outputs) -> list[tuple[str, float, f
 
 
 def _plain(name: str, one: Array, other: Array) -> tuple[str, float, float]:
+    if one.shape != other.shape:  # another number of rows: as if none were right
+        return name, float(max(one.size, other.size)), float(max(one.size, other.size))
     if one.dtype.kind != "f":
         return name, float((one != other).sum()), float(one.size)
     left, right = one.astype(np.float64), other.astype(np.float64)
@@ -72,7 +74,7 @@ def _plain(name: str, one: Array, other: Array) -> tuple[str, float, float]:
 def _decisions(name: str, one: Array, other: Array) -> list[tuple[str, float, float]]:
     """What a reader of the output may decide by it."""
     terms: list[tuple[str, float, float]] = []
-    if one.dtype.kind != "f" or not one.size:
+    if one.dtype.kind != "f" or not one.size or one.shape != other.shape:
         return terms
     large = np.abs(one) > 0.1 * np.sqrt(np.square(one, dtype=np.float64).mean())
     moved = large & (np.abs(other - one) > FEW * np.abs(one))

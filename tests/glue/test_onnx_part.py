@@ -143,7 +143,11 @@ def test_a_changed_onnx_part_is_refused(bundle: Made) -> None:
 
 
 def test_without_the_option_the_refusal_offers_it(bundle: Made, tmp_path: Path) -> None:
+    mixed = BODY.replace("found = Gath", "picked = Gath").rstrip("}")
+    mixed += 'found = Einsum<equation = "ij,ik->jk"> (picked, picked) }'
+    onnx.save(parsed(mixed, opset=18), tmp_path / "mixed.onnx")
     with pytest.raises(SplitterError) as caught:
-        run(Options(bundle[2], "imx95", tmp_path / "out", calibration="random"), Silent())
+        options = Options(tmp_path / "mixed.onnx", "imx95", tmp_path / "out", calibration="random")
+        run(options, Silent())
     assert "NonZero" in caught.value.what and "--cpu-runtime onnxruntime" in caught.value.hint
     assert "--outputs" in caught.value.hint and not (tmp_path / "out").exists()

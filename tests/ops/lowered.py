@@ -231,6 +231,11 @@ def every_lowering(
             yield f"{unit.op} by {other.name}", Lowered(made, samples, wanted, other.error)
 
 
+def first_lowerings(graph: Graph) -> LiteGraph:
+    """The whole graph with the lowering of each unit that is preferred."""
+    return lower(graph, {unit.name: lowerings_of(graph, unit)[0].name for unit in graph.units})
+
+
 def refusals(graph: Graph, unit: Unit) -> list[str | None]:
     """Why each lowering does not take the unit, None where it does."""
     return [way.applies(graph, unit) for way in OPS[unit.op].lowerings]

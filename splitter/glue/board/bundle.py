@@ -52,20 +52,23 @@ class Tensor:
 class Port:
     """An input or output of the model: ONNX name and dtype, and the tensor that carries it.
 
-    source: where an output comes from, as in the manifest; of an input unused.
+    source: where an output comes from, as in the manifest; of an input unused. open: it has as many
+    rows as the data decides.
     """
 
     name: str
     dtype: str
     tensor: Tensor
     source: Mapping[str, Any]
+    open: bool = False
 
     @classmethod
     def read(cls, entry: Mapping[str, Any]) -> Port:
         dtype = np.dtype(str(entry["dtype"]))
         if dtype.kind not in "fiub":
             raise ValueError(f"dtype of {entry['name']}")
-        return cls(str(entry["name"]), dtype.name, Tensor.read(entry), entry.get("from", {}))
+        source, is_open = entry.get("from", {}), bool(entry.get("open", False))
+        return cls(str(entry["name"]), dtype.name, Tensor.read(entry), source, is_open)
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,12 @@ class Bundle:
         used = {*carried, *(self.remainder.given if self.remainder else ())}
         self.used = tuple(name for name in self.inputs if name in used)
 
+    @property
+    def open_ended(self) -> tuple[str, ...]:
+        """Outputs that have as many rows as the data decides."""
+        names = tuple(port.name for port in self.outputs.values() if port.open)
+        return (*names, *(self.remainder.open_ended if self.remainder else ()))
+
     def _part(self, index: int, entry: Mapping[str, Any]) -> Part:
         return Part(
             index,
@@ -246,7 +255,7 @@ class Bundle:
         )
         for port in ports:
             source = {"part": 0, "output": port.source["output"]}
-            self.outputs[port.name] = Port(port.name, port.dtype, port.tensor, source)
+            self.outputs[port.name] = Port(port.name, port.dtype, port.tensor, source, port.open)
 
     def _inside(self, file: str) -> Path:
         pure = PurePosixPath(file)

@@ -117,7 +117,7 @@ class Runner:
         return {name: every[name] for name in self.remainder.part.results}, step.invoke
 
     def _refuse_open_ended(self) -> None:
-        names = self.remainder.part.open_ended if self.remainder else ()
+        names = self.bundle.open_ended
         if names:
             raise BadInput(
                 f"give one batch at a time: {', '.join(names)} would come without a mark where one "

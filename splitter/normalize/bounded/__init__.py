@@ -1,0 +1,123 @@
+"""Rows of which data decides how many there are: as many as there can be, and a mask.
+
+What gives a number of rows that depends on data (NonMaxSuppression, NonZero, Compress) gives the
+most there can be, with a mask that says which of them there are. The mask goes along with whatever
+is made of the rows, and only at the graph's outputs the rows that are missing go, in ONNX's order.
+Everything before is static. What mixes rows in a way that is not understood leaves the graph as it
+was, with the reason as the mark `MIXED` of the nodes that decide. The bounds of lengths
+(`lengths`), rules by operator (`makers`, `moves`, `values`) and what is known (`state`) are files
+of their own.
+"""
+
+from __future__ import annotations
+
+from splitter.draft import Draft, Node, Type
+from splitter.normalize.bounded.lengths import COUNTING, follow
+from splitter.normalize.bounded.makers import MAKERS
+from splitter.normalize.bounded.moves import MOVES
+from splitter.normalize.bounded.state import Rows, Unbounded, static
+from splitter.normalize.bounded.values import VALUES
+from splitter.normalize.dedupe import dedupe
+from splitter.normalize.fold import fold_constants
+
+MIXED = "mixed"
+COMPRESS = "CompressRows"
+FILLS = ("ConstantOfShape", "Range", "Expand")
+"""Operators that make rows of their number."""
+
+
+def bound_rows(draft: Draft) -> None:
+    """Make everything static that hangs on a number of rows, or nothing."""
+    if not any(node.op in MAKERS and _open(draft, node) for node in draft.nodes):
+        return
+    former = draft.snapshot()
+    dedupe(draft)
+    try:
+        _walk(draft)
+    except Unbounded as error:
+        draft.restore(former)
+        for node in draft.nodes:
+            if node.op in MAKERS and _open(draft, node):
+                node.marks[MIXED] = f"the shape of its result depends on data, and {error}"
+        return
+    fold_constants(draft)
+
+
+def _open(draft: Draft, node: Node) -> bool:
+    return not node.domain and not all(static(draft.types.get(out)) for out in node.outputs)
+
+
+def _walk(draft: Draft) -> None:
+    rows = Rows(draft)
+    for node in draft.nodes:
+        if not draft.alive(node):
+            continue
+        if node.op in MAKERS and not node.domain:
+            MAKERS[node.op](rows, node)
+        elif rows.touched(node):
+            _step(rows, node)
+        elif any(out and not static(draft.types.get(out)) for out in node.outputs):
+            rows.refresh(node)
+    for name in draft.outputs:
+        _compact(rows, name)
+    draft.prune()
+
+
+def _step(rows: Rows, node: Node) -> None:
+    """One node that reads rows, their numbers or how many there are."""
+    if node.captured or node.domain:
+        raise Unbounded(f"{node.op} {node.name} reads rows that may be missing")
+    if node.op not in FILLS and _counts(rows, node):
+        follow(rows, node)
+        return
+    if node.op in COUNTING:
+        COUNTING[node.op](rows, node)
+        return
+    rule = MOVES.get(node.op) or VALUES.get(node.op)
+    if rule is None:
+        raise Unbounded(f"{node.op} {node.name} mixes rows that may be missing")
+    rule(rows, node)
+
+
+def _counts(rows: Rows, node: Node) -> bool:
+    """Whether it calculates with how many rows there are, and with no rows."""
+    reads = [name for name in node.inputs if name]
+    if any(name in rows.masks or name in rows.numbers for name in reads):
+        return False
+    return all(name in rows.lengths or name in rows.draft.constants for name in reads)
+
+
+def _compact(rows: Rows, name: str) -> None:
+    """A model output gives the rows there are."""
+    draft, known = rows.draft, rows.masks.get(name)
+    node = draft.producer.get(name)
+    if node is None and known is not None and name in draft.constants:
+        node = Node("Identity", [draft.constant_of(draft.constants.pop(name), name)], [name], {},
+                    f"Identity_{name}")  # fmt: skip
+        draft.add(node)
+    if node is None or (known is None and name not in rows.numbers):
+        return
+    inner = draft.rename(name)
+    _move(rows, name, inner)
+    value = rows.real(node, inner)
+    if known is None:
+        draft.add(Node("Identity", [value], [name], {}, f"Identity_{name}"),
+                  [Type(draft.dtype(value), rows.shape(value))])  # fmt: skip
+        return
+    if known.axis:
+        raise Unbounded(f"the rows of the output {name} are along axis {known.axis}")
+    mask = known.mask
+    draft.add(
+        Node(COMPRESS, [value, mask], [name], {}, f"{COMPRESS}_{name}", sources=node.sources),
+        [Type(draft.dtype(value), rows.shape(value))],
+    )
+
+
+def _move(rows: Rows, old: str, new: str) -> None:
+    if old in rows.masks:
+        rows.masks[new] = rows.masks.pop(old)
+    if old in rows.numbers:
+        rows.numbers[new] = rows.numbers.pop(old)
+
+
+__all__ = ["COMPRESS", "MIXED", "bound_rows"]

@@ -1,0 +1,70 @@
+"""Outputs with as many rows as the data decides: which rows of one side the other has too.
+
+Element by element such outputs can be compared only where both have as many rows in one order. One
+box more or less over a threshold moves all that follow, so rows are looked for as a set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from splitter.graph import Array
+
+NEAR = 0.1
+"""How far each number of a row may be off, in parts of the span of its column, to be found again.
+Whole numbers (indices, classes) must be equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFound:
+    """Sums over the runs. reference, candidate: rows; found: rows of the reference that the other
+    side has too, each counted once; alike: runs in which both sides have as many."""
+
+    reference: int
+    candidate: int
+    found: int
+    runs: int
+    alike: int
+
+    @property
+    def extra(self) -> int:
+        return self.candidate - self.found
+
+    def __str__(self) -> str:
+        return f"{self.found} of {self.reference} rows found again, {self.extra} extra"
+
+
+class RowsMeter:
+    """Sums up run by run."""
+
+    def __init__(self) -> None:
+        self._sums = np.zeros(5, np.int64)
+
+    def add(self, reference: Array, candidate: Array) -> None:
+        one, other = len(reference), len(candidate)
+        found = count_found(reference, candidate)
+        self._sums += (one, other, found, 1, one == other)
+
+    def result(self) -> RowsFound:
+        return RowsFound(*(int(value) for value in self._sums))
+
+
+def count_found(reference: Array, candidate: Array) -> int:
+    """Rows of the reference that have a partner among the others, the nearest free one in turn."""
+    one, other = (np.asarray(a, np.float64).reshape(len(a), -1) for a in (reference, candidate))
+    if not len(one) or not len(other):
+        return 0
+    step = np.zeros(one.shape[1])
+    if reference.dtype.kind == "f":
+        span = np.ptp(one, axis=0)
+        step = NEAR * np.where(span > 0, span, np.abs(one).max(axis=0))
+    free, found = np.ones(len(other), bool), 0
+    for row in one:
+        off = np.abs(other - row)
+        fits = free & (off <= step).all(axis=1)
+        if fits.any():
+            free[np.argmin(np.where(fits, off.sum(axis=1), np.inf))] = False
+            found += 1
+    return found
