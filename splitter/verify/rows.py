@@ -53,9 +53,9 @@ class RowsMeter:
 
 def count_found(reference: Array, candidate: Array) -> int:
     """Rows of the reference that have a partner among the others, the nearest free one in turn."""
-    one, other = (np.asarray(a, np.float64).reshape(len(a), -1) for a in (reference, candidate))
-    if not len(one) or not len(other):
+    if not len(reference) or not len(candidate):
         return 0
+    one, other = (np.asarray(a, np.float64).reshape(len(a), -1) for a in (reference, candidate))
     step = np.zeros(one.shape[1])
     if reference.dtype.kind == "f":
         span = np.ptp(one, axis=0)

@@ -20,8 +20,8 @@ def test_whole_numbers_must_be_equal_and_each_row_counts_once() -> None:
 
 def test_real_numbers_may_be_off_by_a_part_of_the_span_of_their_column() -> None:
     one = np.array([[0.0, 100.0], [1.0, 300.0]])
-    assert count_found(one, one + [0.09, 19.0]) == 2
-    assert count_found(one, one + [0.11, 0.0]) == 0
+    assert count_found(one, one + np.array([0.09, 19.0])) == 2
+    assert count_found(one, one + np.array([0.11, 0.0])) == 0
 
 
 @pytest.mark.parametrize("rows", [0, 3])
