@@ -62,16 +62,29 @@ def emit_dequantize(e: Emitter, unit: Unit) -> None:
     e.finish("MUL", unit, [x, e.const(scale, "scale")], fused_activation_function="NONE")
 
 
+CENTERED = "centered"
+"""What integers are called whose 16 bits had a zero point in the author's file."""
+
+
 def emit_fake_quantize(e: Emitter, unit: Unit) -> None:
     """To the integers that the model's author chose, and back. uint8 is int8 with another zero."""
     dtype = str(unit.attrs["dtype"])
     signed = dtype.removeprefix("u")
     zero = int(unit.attrs["zero_point"]) + (int(np.iinfo(signed).min) if signed != dtype else 0)
+    scale, hint = float(np.float32(unit.attrs["scale"])), "integers"
+    if signed == "int16" and zero:
+        scale, zero, hint = _centered(scale, zero), 0, CENTERED
     x = e.value(unit.inputs[0])
-    integers = e.op("QUANTIZE", [x], e.shape(x), dtype=signed, hint="integers")
-    chosen = Quantization((float(np.float32(unit.attrs["scale"])),), (zero,))
-    e.tensors[integers] = replace(e.tensors[integers], quantization=chosen)
+    integers = e.op("QUANTIZE", [x], e.shape(x), dtype=signed, hint=hint)
+    e.tensors[integers] = replace(e.tensors[integers], quantization=Quantization((scale,), (zero,)))
     e.finish("DEQUANTIZE", unit, [integers])
+
+
+def _centered(scale: float, zero: int) -> float:
+    """The scale with which 16 bits around 0, as TFLite has them, reach as far."""
+    limits = np.iinfo(np.int16)
+    reach = max((limits.min - zero) / limits.min, (limits.max - zero) / limits.max)
+    return float(np.float32(scale * reach))
 
 
 def emit_quantize(e: Emitter, unit: Unit) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from splitter.ops.quantized import CENTERED
 from splitter.quantize.affine import LEAST
 from splitter.quantize.kernels import KERNELS
 from splitter.quantize.ranges import Range, Ranges
@@ -191,10 +192,17 @@ def kept_scales(graph: LiteGraph, whole: LiteGraph) -> Iterator[str]:
         if op.outputs[0].endswith("/rescaled")
         and (q := whole.tensors[op.outputs[0]].quantization) is not None
     ]
+    moved = sum(name.rpartition("/")[2].startswith(CENTERED) for name in stated)
+    kept = len(stated) - len(lost) - moved
     text = (
-        f"the model came quantized: {len(stated) - len(lost)} of {len(stated)} values keep the "
+        f"the model came quantized: {kept} of {len(stated)} values keep the "
         "scale and zero point of its author"
     )
+    if moved:
+        text += (
+            f"; {moved} of 16 bits had a zero point, which TFLite's 16 bits do not, and take the "
+            "scale that reaches as far around 0"
+        )
     if lost:
         text += f", not {', '.join(lost[:5])}" + (" ..." if len(lost) > 5 else "")
     if steps:

@@ -87,9 +87,9 @@ PASSED_ON = """(float[1,12] x) => (float[1,12] y, float[1,12] z) {
 }"""
 
 
-def lowered(body: str) -> Lowered:
+def lowered(body: str, *, opset: int = 17) -> Lowered:
     """The preferred lowering of the graph on two samples within the author's range."""
-    model = parsed(body, opset=17)
+    model = parsed(body, opset=opset)
     info = model.graph.input[0].type.tensor_type.shape.dim
     shape = [d.dim_value for d in info]
     samples = [
@@ -118,6 +118,17 @@ def test_inputs_and_outputs_have_the_scales_that_the_model_states(
     assert not {op.code for op in made.integer.operators} & {"QUANTIZE", "DEQUANTIZE", "CAST"}
     assert made.float_error() <= 5e-3  # a step where another order of the sum rounds differently
     assert made.integer_error() <= 0.02
+
+
+@pytest.mark.parametrize(("dtype", "zero"), [("int16", 900), ("uint16", 30000)])
+def test_sixteen_bits_with_a_zero_point_reach_as_far_around_zero(dtype: str, zero: int) -> None:
+    fine = CHAIN.replace("0.02", "0.0001").replace("0.05", "0.0006")
+    made = lowered(fine.format(dtype=dtype, zero=zero, other=zero), opset=21)
+    scale, point = parameters(made.integer, "x")
+    assert point == 0 and 0.0001 < scale < 0.00011
+    assert made.float_error() <= 1e-4
+    (text,) = kept_scales(made.graph, made.integer)
+    assert "0 of 2 values keep" in text and "2 of 16 bits had a zero point" in text
 
 
 def test_a_pool_between_two_scales_changes_the_scale_first() -> None:
