@@ -140,6 +140,17 @@ CpuRuntime = Annotated[
         rich_help_panel=FORM,
     ),
 ]
+MaxTrips = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=1024,
+        metavar="K",
+        help="Turns of a Loop that ends when the data says so, at most; glue/run.py refuses inputs "
+        "that need more. Default: what the calibration samples took, and half as many more.",
+        rich_help_panel=FORM,
+    ),
+]
 Shape = Annotated[
     list[str] | None,
     typer.Option(

@@ -148,6 +148,7 @@ def explain_command(
     max_segments: args.MaxSegments = None,
     outputs: args.Outputs = None,
     cpu_runtime: args.CpuRuntime = "",
+    max_trips: args.MaxTrips = None,
     shape: args.Shape = None,
     as_json: args.Json = False,
 ) -> int:
@@ -169,6 +170,7 @@ def explain_command(
         cut=args.names(cut),
         max_segments=max_segments,
         cpu_runtime=args.runtime(cpu_runtime),
+        max_trips=max_trips,
     )
     found = explanation(options, node=node, assumed=args.names(assumed))
     print(json.dumps(found.to_json(), indent=1) if as_json else wrapped(found.to_text()))

@@ -36,6 +36,7 @@ OPTIONS = frozenset(
         "--json",
         "--keep-float",
         "--max-segments",
+        "--max-trips",
         "--mean",
         "--npu",
         "--output",

@@ -39,6 +39,13 @@ class Cause:
     why: str
 
 
+ENDLESS = "ends when the data says so"
+"""In the reason against a Loop whose turns a bound would help to write out."""
+TRIPS = (
+    "--max-trips K writes a Loop out for at most K turns, and refuses inputs that need more "
+    "(--calibration FILE.npz finds K); "
+)
+
 SUGGESTED = 16
 """Values to end a model at, at most; more are no help."""
 
@@ -46,7 +53,8 @@ SUGGESTED = 16
 class Unsupported(SplitterError):
     """Operators that no TFLite operator can do; all of them, and what helps.
 
-    ends: values at which the model could end before them, if they are known and few.
+    ends: values at which the model could end before them, if they are known and few. trips: what
+    helps with a Loop among them, "" without one.
     """
 
     def __init__(self, causes: Sequence[Cause], *, ends: Sequence[str] = ()) -> None:
@@ -54,9 +62,11 @@ class Unsupported(SplitterError):
         count = len(self.causes)
         what = f"{count} operators have" if count > 1 else "1 operator has"
         values = ",".join(ends) if 0 < len(ends) <= SUGGESTED else "VALUE,..."
+        self.trips = TRIPS if any(ENDLESS in cause.why for cause in self.causes) else ""
         super().__init__(
             f"{what} no TFLite form:\n  " + "\n  ".join(_listed(self.causes)),
-            hint="--cpu-runtime onnxruntime runs them, and what follows, in ONNX Runtime; "
+            hint=f"{self.trips}--cpu-runtime onnxruntime runs them, and what follows, in ONNX "
+            "Runtime; "
             f"or --outputs {values} ends the model before them, and your own code does the rest",
         )
 

@@ -22,6 +22,8 @@ class Options:
     max_segments:  at most so many parts, the quickest plan; None: one on the NPU, CPU parts
                    behind it and, where that pays off by the estimate, before it.
     cpu_runtime:   "onnxruntime": runs what TFLite has no operator for, as an ONNX part; or "".
+    max_trips:     turns that a Loop gets which ends when the data says so; None: what the
+                   calibration samples took, and half as many more.
     task:          "detection", "classification", "" to be guessed from the outputs.
     """
 
@@ -46,4 +48,5 @@ class Options:
     keep_float: bool = False
     threads: int = 2
     cpu_runtime: str = ""
+    max_trips: int | None = None
     task: str = ""

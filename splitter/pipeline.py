@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from splitter.calibration import Division, Samples, divide, read_calibration
+from splitter.calibration import Division
+from splitter.calibration.take import read_samples
 from splitter.carve import carve
 from splitter.fixed_ranges import file_notes
 from splitter.glue import (
@@ -18,7 +19,6 @@ from splitter.glue import (
     vendor_parts,
     write_bundle,
 )
-from splitter.graph import Value
 from splitter.lower import lower, rewrites
 from splitter.normalize import fixed_outputs
 from splitter.options import Options
@@ -37,6 +37,7 @@ from splitter.rules.targets import load_target
 from splitter.source import read_source
 from splitter.tflite.types import LiteGraph
 from splitter.tflite.write import write
+from splitter.trips import require_within
 from splitter.verify import Circumstances, Comparison, find_task, verify
 from splitter.widen import choose_widths, prepare_trial
 from splitter.width import find_tensors, require_wide, units_on
@@ -73,8 +74,11 @@ def run(options: Options, progress: Progress) -> Result:
     original, model, remainder = source.original, source.model, source.remainder
     progress.stage("samples")
     samples = read_samples(options, model.inputs)
+    require_within(source.bounds, samples, model.inputs)
+    outputs = tuple(value for value in model.outputs if value.name not in source.bounds.flags)
     asked = options.task or ("none" if remainder else "")
-    task = find_task(fixed_outputs(model), asked=asked, classes=len(class_names(samples)))
+    known = tuple(value for value in fixed_outputs(model) if value in outputs)
+    task = find_task(known, asked=asked, classes=len(class_names(samples)))
     progress.stage("layout")
     with source.refusing():
         graph = source.graph()
@@ -152,6 +156,7 @@ def run(options: Options, progress: Progress) -> Result:
         options=options,
         joins=parted.joins,
         remainder=remainder,
+        loops=source.bounds.loops,
     )
     files = {
         **artifacts.files([part.device for part in parts]),
@@ -164,8 +169,8 @@ def run(options: Options, progress: Progress) -> Result:
         comparison = verify(
             runs(
                 folder,
-                original,
-                model.outputs,
+                source.reference,
+                outputs,
                 validation,
                 exact=exact,
                 planned=lite,
@@ -174,7 +179,7 @@ def run(options: Options, progress: Progress) -> Result:
                 threads=options.threads,
                 step=progress.step,
             ),
-            [value.name for value in model.outputs],
+            [value.name for value in outputs],
             task=task,
             circumstances=Circumstances(samples.calibration.random, samples.shared),
             annotations=samples.validation.annotations,
@@ -201,6 +206,7 @@ def run(options: Options, progress: Progress) -> Result:
             *kept_scales(lite, whole),
             *parted.notes(),
             *file_notes(source.loaded),
+            *source.bounds.notes(),
             *vendor_notes(artifacts.vendor, target),
         ),
     )
@@ -212,27 +218,3 @@ def run(options: Options, progress: Progress) -> Result:
 def class_names(samples: Division) -> tuple[str, ...]:
     """The classes that the validation file names, none when it does not."""
     return tuple(str(name) for name in samples.validation.annotations.get("class_names", ()))
-
-
-def read_samples(options: Options, inputs: tuple[Value, ...]) -> Division:
-    """Samples to calibrate on and samples to verify on, from one file or two."""
-
-    def take(spec: str, limit: int) -> Samples:
-        return read_calibration(
-            spec,
-            inputs,
-            preprocess=options.preprocess,
-            mean=options.mean,
-            std=options.std,
-            limit=limit,
-        )
-
-    calibration, validation = options.calibration_samples, options.verify_samples
-    if not options.validation:
-        samples = take(options.calibration, calibration + validation)
-        return divide(samples, inputs, calibration=calibration, validation=validation)
-    return Division(
-        calibration=take(options.calibration, calibration),
-        validation=take(options.validation, validation),
-        shared=False,
-    )

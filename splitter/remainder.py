@@ -94,7 +94,7 @@ def named_in_full(model: Model, *, shapes: Mapping[str, tuple[int, ...]]) -> Ite
         found = survey(model, shapes=shapes)
         refusal = Unsupported(found.causes, ends=found.ends)
         if found.causes and not 0 < len(found.ends) <= MOST:
-            refusal.hint = _no_cut(found.ends)
+            refusal.hint = refusal.trips + _no_cut(found.ends)
         raise refusal from None
 
 

@@ -18,6 +18,9 @@ from splitter.normalize import normalize
 from splitter.options import Options
 from splitter.progress import Progress, Silent
 from splitter.remainder import Remainder, named_in_full, split_off
+from splitter.trips import Bounds, bound_loops
+
+NO_BOUNDS = Bounds()
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,8 @@ class Source:
     """What a file holds for the TFLite parts.
 
     loaded: the file, ending at the outputs asked for. original: the same with fixed ranges and
-    without the remainder, in the file's own operators. model: normalized. remainder: what ONNX
-    Runtime runs behind it.
+    without the remainder, in the file's own operators; its Loops bounded as `bounds` says, and as
+    they were in `unbounded`. model: normalized. remainder: what ONNX Runtime runs behind it.
     """
 
     loaded: Model
@@ -34,6 +37,13 @@ class Source:
     model: Model
     remainder: Remainder | None
     options: Options
+    bounds: Bounds = NO_BOUNDS
+    unbounded: Model | None = None
+
+    @property
+    def reference(self) -> Model:
+        """What the parts are compared with: the file's own Loops, where nothing else is cut off."""
+        return self.unbounded or self.original
 
     def refusing(self) -> AbstractContextManager[None]:
         """Within it a refusal names every operator of the model that has no form here."""
@@ -49,11 +59,13 @@ def read_source(options: Options, progress: Progress | None = None) -> Source:
     progress = progress or Silent()
     progress.stage("load")
     loaded = ending_at(load(options.model), options.outputs)
-    original = fixed_ranges(loaded)
+    unbounded = fixed_ranges(loaded)
     progress.stage("normalize")
+    original, bounds = bound_loops(unbounded, options)
     remainder = None
     if options.cpu_runtime:
         original, remainder = split_off(original, shapes=options.shapes)
     with named_in_full(original, shapes=options.shapes):
         model = normalize(original, shapes=options.shapes)
-    return Source(loaded, original, model, remainder, options)
+    own = unbounded if bounds.loops and remainder is None else None
+    return Source(loaded, original, model, remainder, options, bounds, own)

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from splitter.calibration import Division
+from splitter.calibration.take import read_samples
 from splitter.compare.chunks import Memory
 from splitter.compare.integers import Workshop
 from splitter.compare.options import CompareOptions
@@ -21,7 +22,7 @@ from splitter.model import Model
 from splitter.normalize import fixed_outputs
 from splitter.partition.catalogue import Catalogue, Entry, catalogue
 from splitter.partition.costs import unit_macs
-from splitter.pipeline import class_names, read_samples
+from splitter.pipeline import class_names
 from splitter.plan import Segment
 from splitter.progress import Progress
 from splitter.reference import OnnxRunner
@@ -29,6 +30,7 @@ from splitter.rules.schema import Target
 from splitter.rules.support import judge
 from splitter.rules.targets import load_target
 from splitter.source import read_source
+from splitter.trips import require_within
 from splitter.verify import find_task
 
 SHORT = 11
@@ -97,6 +99,7 @@ def investigate(options: CompareOptions, progress: Progress) -> Study:
     if job.calibration:
         progress.stage("samples")
         samples = read_samples(job, model.inputs)
+        require_within(source.bounds, samples, model.inputs)
     progress.stage("candidates")
     left = remainder.operators if remainder else 0
     asked, chosen, sheets = [], [], {}

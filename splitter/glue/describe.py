@@ -26,6 +26,7 @@ from splitter.glue.entries import (
     FromPart,
     FromValue,
     JoinedOutput,
+    LoopEntry,
     ModelInput,
     ModelOutput,
     OnnxInput,
@@ -53,6 +54,7 @@ from splitter.quantize.precision import precision
 from splitter.remainder import Remainder
 from splitter.rules.schema import Target
 from splitter.tflite.types import LiteGraph, Tensor
+from splitter.trips import Bound
 from splitter.versions import TOOL, package_versions, tool_version
 
 UNSPLIT_FILE = "unsplit.tflite"
@@ -107,6 +109,7 @@ def build_manifest(
     layouts: Mapping[str, str] | None = None,
     joins: Mapping[str, Join] = {},
     remainder: Remainder | None = None,
+    loops: Sequence[Bound] = (),
 ) -> Manifest:
     """The manifest of a bundle.
 
@@ -114,7 +117,7 @@ def build_manifest(
     model:   the ONNX model with static shapes: names, shapes and dtypes of its inputs and outputs.
     layouts: boundary tensor -> layout in words ("NHWC"), for those where it is known.
     joins:   outputs of the model that are pieces in `whole`.
-    remainder: what runs behind the parts in ONNX Runtime.
+    remainder: what runs behind the parts in ONNX Runtime. loops: those that were bounded.
     """
     files = artifacts.files([part.device for part in parts])
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
@@ -151,6 +154,9 @@ def build_manifest(
             JoinedOutput(name=name, axis=join.axis, pieces=join.pieces)
             for name, join in joins.items()
         ),
+        loops=tuple(
+            LoopEntry(loop=b.loop, turns=b.most, source=b.source, flag=b.flag) for b in loops
+        ),
         parts=tuple(entries),
         remainder=_onnx_part(remainder, onnx_file(len(parts)), digests) if remainder else None,
         unsplit=FileEntry(file=UNSPLIT_FILE, sha256=digests[UNSPLIT_FILE]),
@@ -163,6 +169,8 @@ def build_manifest(
 def recorded_options(options: Options) -> dict[str, Any]:
     """The options that shape the bundle: files by name without folder, nothing of this machine."""
     recorded = asdict(options)
+    if options.max_trips is None:
+        del recorded["max_trips"]
     for name in ("out", "threads"):
         del recorded[name]
     recorded["target"] = Path(options.target).name

@@ -218,6 +218,16 @@ class OnnxPart(Entry):
     unsupported: tuple[Unsupported, ...]
 
 
+class LoopEntry(Entry):
+    """A Loop written out for at most `turns` turns, and the bool among `outputs` that is true when
+    an input needs more. source: where the number is from."""
+
+    loop: str
+    turns: NonNegativeInt
+    source: str
+    flag: str
+
+
 class FileEntry(Entry):
     file: File
     sha256: Sha256

@@ -28,6 +28,7 @@ from splitter.glue.entries import (
     FromConstant,
     FromInput,
     JoinedOutput,
+    LoopEntry,
     ModelInput,
     ModelOutput,
     OnnxPart,
@@ -66,6 +67,7 @@ class Manifest(Entry):
     inputs: tuple[ModelInput, ...]
     outputs: tuple[ModelOutput, ...]
     joined: tuple[JoinedOutput, ...] = ()
+    loops: tuple[LoopEntry, ...] = ()
     parts: tuple[PartEntry, ...]
     remainder: OnnxPart | None = None
     unsplit: FileEntry
@@ -74,6 +76,8 @@ class Manifest(Entry):
     def to_json(self) -> str:
         """Stable text: the order of the fields, number lists on one line, a final newline."""
         document = self.model_dump(mode="json", by_alias=True)
+        if not self.loops:
+            del document["loops"]
         for output in document["outputs"]:
             if not output["open"]:
                 del output["open"]
@@ -167,6 +171,10 @@ def _contradictions(manifest: Manifest) -> Iterator[str]:
         made.append({entry.name: entry for entry in part.outputs})
     yield from _joins(manifest)
     yield from _remainder(manifest)
+    known = {entry.name for entry in manifest.outputs if entry.dtype == "bool"}
+    for bound in manifest.loops:
+        if bound.flag not in known:
+            yield f"loops {bound.loop}: there is no bool output {bound.flag}"
     for output in manifest.outputs:
         yield from _origin(f"outputs {output.name}", output, output.origin, inputs, made)
 

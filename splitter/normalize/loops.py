@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx
 
-from splitter.diagnostics import SplitterError
+from splitter.diagnostics import ENDLESS, SplitterError
 from splitter.draft import Draft, Node
 from splitter.normalize.inline import inline, rename_values
 from splitter.stored import array_of
@@ -109,7 +109,11 @@ def endless(draft: Draft, node: Node) -> str:
         return "its length is not known, or 0"
     inputs = dict.fromkeys(name for v in deciding for name in _inputs_behind(draft, v))
     behind = ", ".join(inputs) or "what it does itself"
-    return f"ends when the data says so ({', '.join(deciding)}, computed from {behind})"
+    told = f"({', '.join(deciding)}, computed from {behind})"
+    rows = [out for out in node.outputs[len(node.inputs) - 2 :] if out]
+    if rows and node.op == "Loop":
+        return f"data decides how many rows it collects in {', '.join(rows)} {told}"
+    return f"{ENDLESS} {told}"
 
 
 def _inputs_behind(draft: Draft, value: str) -> Iterator[str]:

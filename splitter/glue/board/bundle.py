@@ -85,6 +85,22 @@ class Join:
 
 
 @dataclass(frozen=True)
+class LoopBound:
+    """A Loop of the model that is written out for so many turns; flag: the output that is true when
+    an input needs more."""
+
+    flag: str
+    loop: str
+    turns: int
+    source: str
+
+    @classmethod
+    def read(cls, entry: Mapping[str, Any]) -> LoopBound:
+        flag, loop, source = (str(entry[key]) for key in ("flag", "loop", "source"))
+        return cls(flag, loop, int(entry["turns"]), source)
+
+
+@dataclass(frozen=True)
 class Part:
     """One .tflite file. sources: where each input comes from, as in the manifest."""
 
@@ -165,6 +181,10 @@ class Bundle:
         unknown = {name for join in self.joins for name in join.pieces} - set(self.outputs)
         if unknown:
             raise ValueError(f"there is no output {', '.join(sorted(unknown))}")
+        self.loops = tuple(map(LoopBound.read, manifest.get("loops", ())))
+        late = {loop.flag for loop in self.loops} - set(self.outputs)
+        if late:
+            raise ValueError(f"there is no output {', '.join(sorted(late))}")
         self.parts = tuple(self._part(i, entry) for i, entry in enumerate(manifest["parts"]))
         made: list[set[str]] = []
         for part in self.parts:

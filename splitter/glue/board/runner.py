@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from splitter.glue.board.bundle import Bundle, Join, Part, constant
+from splitter.glue.board.bundle import Bundle, Join, LoopBound, Part, constant
 from splitter.glue.board.engine import Engine, Settings, Step, converted_file
 from splitter.glue.board.isolate import IsolatedEngine
 from splitter.glue.board.messages import BadInput, GateFailed
@@ -40,12 +40,14 @@ class Result(NamedTuple):
     """outputs by ONNX name; raw integers by "input/NAME", "boundary/NAME", "output/NAME".
 
     values: what the TFLite parts give, as real values; the outputs themselves without an ONNX part.
+    late: Loops that the inputs need more turns of than they have; the outputs are wrong then.
     """
 
     outputs: dict[str, Array]
     raw: dict[str, Array]
     laps: tuple[Lap, ...]
     values: dict[str, Array]
+    late: tuple[LoopBound, ...] = ()
 
 
 class Runner:
@@ -69,6 +71,7 @@ class Runner:
             if results:
                 self._refuse_open_ended()
             result = self.infer(feeds)
+            _refuse_late(result.late, len(results))
             results.append(result if keep_raw else result._replace(raw={}))
         outputs = _every([result.outputs for result in results])
         values = _every([result.values for result in results])
@@ -99,11 +102,12 @@ class Runner:
         raw = {name: _fetch(port.source, inputs, made) for name, port in ports.items()}
         real = {n: dequantize(raw[n], port.tensor, port.dtype) for n, port in ports.items()}
         values = whole_outputs(real, self.bundle.joins)
+        late = tuple(loop for loop in self.bundle.loops if values.pop(loop.flag).any())
         done = time.perf_counter()
         outputs, behind = self._behind(values, feeds)
         end = time.perf_counter()
         lap = Lap(quantized - begin, tuple(steps), done - run, end - begin, behind)
-        return Result(outputs, self._raw(inputs, made, raw), (lap,), values)
+        return Result(outputs, self._raw(inputs, made, raw), (lap,), values, late)
 
     def _behind(
         self, values: dict[str, Array], feeds: Mapping[str, Array]
@@ -156,6 +160,20 @@ class Runner:
                     raw[f"boundary/{source['output']}"] = _fetch(source, inputs, made)
         raw.update({f"output/{name}": array for name, array in outputs.items()})
         return raw
+
+
+def _refuse_late(loops: Sequence[LoopBound], batch: int) -> None:
+    """Raises BadInput for an input that a Loop of the model is not done with."""
+    if loops:
+        listed = "; ".join(
+            f"Loop {loop.loop} needs more than the {loop.turns} turns that it is written out for "
+            f"({loop.source})"
+            for loop in loops
+        )
+        raise BadInput(
+            f"batch {batch}: {listed}; its outputs would be wrong: split the model again with a "
+            "larger --max-trips"
+        )
 
 
 def whole_outputs(arrays: Mapping[str, Array], joins: Sequence[Join]) -> dict[str, Array]:
