@@ -21,7 +21,7 @@ from splitter import arguments as args
 from splitter.cli_calibrate import calibrate_command
 from splitter.cli_compare import compare_command
 from splitter.cli_rules import explain_command, rules, targets_command
-from splitter.diagnostics import SplitterError
+from splitter.diagnostics import Cause, SplitterError, Unsupported
 
 if TYPE_CHECKING:
     from splitter.options import Options
@@ -58,7 +58,8 @@ def answer(words: list[str]) -> int:
     try:
         return _dispatch(words)
     except SplitterError as error:
-        _tell(error.what, error.where, error.hint, as_json=as_json)
+        causes = error.causes if isinstance(error, Unsupported) else ()
+        _tell(error.what, error.where, error.hint, as_json=as_json, causes=causes)
         return BAD_INPUT
     except BAD_USE as error:
         command = " ".join(["splitter", *_command(words)])
@@ -107,10 +108,14 @@ def subcommands() -> frozenset[str]:
     return frozenset(str(name) for name in commands | groups)
 
 
-def _tell(what: str, where: str, hint: str, *, as_json: bool) -> None:
+def _tell(what: str, where: str, hint: str, *, as_json: bool, causes: Sequence[Cause] = ()) -> None:
     print(f"error: {SplitterError(what, where=where, hint=hint)}", file=sys.stderr)
     if as_json:
-        print(json.dumps({"error": {"what": what, "where": where, "hint": hint}}))
+        error: dict[str, object] = {"what": what, "where": where, "hint": hint}
+        if causes:
+            rows = [{"operator": c.op, "nodes": list(c.nodes), "why": c.why} for c in causes]
+            error["unsupported"] = rows
+        print(json.dumps({"error": error}))
 
 
 @job.command(epilog=EPILOG)

@@ -21,6 +21,7 @@ from splitter.layout import layout
 from splitter.lower import refuse_unknown
 from splitter.model import Model, ending_at
 from splitter.normalize import normalize, opened
+from splitter.normalize.evaluate import runnable
 from splitter.normalize.exchange import type_of
 from splitter.normalize.frontier import frontier
 from splitter.normalize.functions import inline_functions
@@ -76,7 +77,7 @@ def split_off(
         raise SplitterError(
             f"nothing is left for TFLite: {Unsupported(found.causes).what}",
             where="--cpu-runtime",
-            hint=_no_cut(found.ends),
+            hint=_no_cut(found),
         )
     return ending_at(model, found.ends), _behind(model, found)
 
@@ -94,7 +95,7 @@ def named_in_full(model: Model, *, shapes: Mapping[str, tuple[int, ...]]) -> Ite
         found = survey(model, shapes=shapes)
         refusal = Unsupported(found.causes, ends=found.ends)
         if found.causes and not 0 < len(found.ends) <= MOST:
-            refusal.hint = refusal.trips + _no_cut(found.ends)
+            refusal.hint = refusal.trips + _no_cut(found)
         raise refusal from None
 
 
@@ -145,20 +146,28 @@ def _refused(
         for node in draft.nodes:
             cause = next((named[name] for name in node.sources if name in named), None)
             if cause is not None:
-                found[node] = replace(cause, nodes=node.sources)
+                runs = runnable(node.op, node.domain)
+                found[node] = replace(cause, nodes=node.sources, runs=runs)
         if not found:
             raise
         return found
     return {}
 
 
-def _no_cut(ends: tuple[str, ...]) -> str:
+def _no_cut(found: Survey) -> str:
     """What helps where the model cannot end before what is refused, and why it cannot."""
+    ends = found.ends
     why = (
         f"{len(ends)} values lie between the network and them, more than the {MOST} of a cut"
         if ends
         else "nothing is left for TFLite before them: they read the model's inputs"
     )
+    unknown = sorted({cause.op for cause in found.causes if not cause.runs})
+    if unknown:
+        return (
+            f"{why}; export the model again so that {', '.join(unknown)} is written out of ONNX's "
+            "own operators: no runtime for ONNX has it"
+        )
     return (
         f"{why}; there is nothing to split, and ONNX Runtime runs the file as it is, on the CPU: "
         "onnxruntime.InferenceSession(FILE)"

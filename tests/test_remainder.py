@@ -179,6 +179,31 @@ def test_a_refusal_names_operators_of_every_kind_and_where_to_end_before_them() 
     assert "--outputs c ends" in caught.value.hint and "--cpu-runtime" in caught.value.hint
 
 
+def test_many_refused_operators_of_one_kind_are_told_by_a_few_and_their_number() -> None:
+    steps = "\n".join(f"c{i} = Det(f) d{i} = Mul(c{i}, k)" for i in range(9))
+    outputs = ", ".join(f"float[1] d{i}" for i in range(9))
+    body = f"g (float[1,2,4,4] x, float k) => ({outputs}) {{ f = Relu(x) {steps} }}"
+    with pytest.raises(Unsupported) as caught, named_in_full(as_model(model_of(body)), shapes={}):
+        raise Unsupported(())
+    assert "  Det Det_c0, Det_c1, Det_c2 and 6 more: no lowering" in caught.value.what
+    assert "--json names every node" in caught.value.what
+    assert sorted(cause.nodes[0] for cause in caught.value.causes)[-1] == "Det_c8"
+
+
+def test_what_no_runtime_has_is_not_offered_to_onnx_runtime() -> None:
+    """As tf2onnx leaves what it cannot translate."""
+    body = """g (float[1,2,4,4] x) => (float[1,2,4,4] y) {
+      f = Relu(x)
+      a = TFL_GELU(f)
+      y = Neg(a)
+    }"""
+    with pytest.raises(Unsupported) as caught, named_in_full(as_model(model_of(body)), shapes={}):
+        normalize(as_model(model_of(body)))
+    assert "neither ONNX nor ONNX Runtime has such an operator" in caught.value.what
+    assert "--outputs f ends the model" in caught.value.hint
+    assert "--cpu-runtime" not in caught.value.hint and "TFL_GELU is written" in caught.value.hint
+
+
 TAILS = {
     "an If whose branches differ": """g (float[1,2,4,4] x, bool c) => (float[a,b,d,e] y)
         <float[2,2,3,3] w> {

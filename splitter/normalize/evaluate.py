@@ -7,12 +7,14 @@ Its session costs about a millisecond, so the operators that exporters use by th
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from splitter.draft import Draft, Node
 from splitter.failures import ONNX_FAILURES
@@ -56,6 +58,17 @@ def _run(draft: Draft, node: Node) -> list[Array] | None:
     except ONNX_FAILURES:
         return None
     return [np.asarray(values[n]) if n else np.zeros(0) for n in node.outputs]
+
+
+@cache
+def _schemas() -> frozenset[tuple[str, str]]:
+    known = state.get_all_operator_schema()
+    return frozenset((schema.domain, schema.name) for schema in known)
+
+
+def runnable(op: str, domain: str) -> bool:
+    """Whether ONNX Runtime has an operator of that name."""
+    return ({"ai.onnx": ""}.get(domain, domain), op) in _schemas()
 
 
 def session(model: onnx.ModelProto) -> ort.InferenceSession:

@@ -14,6 +14,7 @@ from splitter.diagnostics import Cause, SplitterError, Unsupported
 from splitter.draft import Draft, Node
 from splitter.normalize.bounded import MIXED, bound_rows
 from splitter.normalize.branches import DIFFER
+from splitter.normalize.evaluate import runnable
 from splitter.normalize.frontier import frontier
 from splitter.normalize.loops import endless
 
@@ -56,8 +57,11 @@ def _strings(draft: Draft, node: Node) -> str:
 
 
 def _reason(node: Node) -> str:
+    if not runnable(node.op, node.domain):
+        place = f" in the domain {node.domain}" if node.domain else ""
+        return f"neither ONNX nor ONNX Runtime has such an operator{place}"
     if not onnx.defs.has(node.op, node.domain):
-        return f"no operator that is known here ({node.domain or 'ONNX'})"
+        return f"no operator that is known here ({node.domain})"
     return "the shape of its result depends on data"
 
 
@@ -73,7 +77,8 @@ def require_static(draft: Draft) -> None:
 
 def as_cause(obstacle: Obstacle) -> Cause:
     """For a message, without the draft."""
-    return Cause(obstacle.node.op, (obstacle.node.name,), obstacle.why)
+    node = obstacle.node
+    return Cause(node.op, (node.name,), obstacle.why, runs=runnable(node.op, node.domain))
 
 
 def refuse_empty(draft: Draft) -> None:
