@@ -7,8 +7,9 @@ part split off where that is asked for.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from splitter.diagnostics import SplitterError
 from splitter.equalize import equalize
 from splitter.fixed_ranges import fixed_ranges
 from splitter.graph import Graph
@@ -64,8 +65,22 @@ def read_source(options: Options, progress: Progress | None = None) -> Source:
     original, bounds = bound_loops(unbounded, options)
     remainder = None
     if options.cpu_runtime:
+        if bounds.loops and not _before(original, bounds, options):
+            original, bounds = unbounded, NO_BOUNDS
         original, remainder = split_off(original, shapes=options.shapes)
+        if remainder is not None:
+            results = tuple(name for name in remainder.results if name not in bounds.flags)
+            remainder = replace(remainder, results=results)
     with named_in_full(original, shapes=options.shapes):
         model = normalize(original, shapes=options.shapes)
     own = unbounded if bounds.loops and remainder is None else None
     return Source(loaded, original, model, remainder, options, bounds, own)
+
+
+def _before(model: Model, bounds: Bounds, options: Options) -> bool:
+    """Whether all bounded Loops are in what TFLite gets; ONNX Runtime needs none to be bounded."""
+    try:
+        head, _ = split_off(model, shapes=options.shapes)
+    except SplitterError:
+        return False
+    return bounds.flags <= {value.name for value in head.outputs}

@@ -24,6 +24,7 @@ from splitter.options import Options
 from splitter.pipeline import Result, run
 from splitter.progress import Silent
 from splitter.reference import OnnxRunner
+from splitter.source import read_source
 from splitter.trips import turns, waiting, with_margin
 from tests.normalize.support import as_model, model_of
 
@@ -232,3 +233,33 @@ def test_a_file_without_such_loops_is_left_alone(tmp_path: Path) -> None:
     model = load(options.model)
     assert waiting(model, {}) == ["Loop_k"]
     assert bounded(model, {"": 3}, []).model is model
+
+
+FOUND = """g (float[1,4] x, int64 n) => (float[1,4] y, int64[2,k] places) <float[4,4] w> {
+  BEFORE
+  zero = Constant<value = int64 {0}>()
+  start = Less(zero, n)
+  k, copy, y = Loop(, start, zero, n, a)<body = b (int64 i, bool c, int64 k0, int64 m, float[1,4] s)
+      => (bool d, int64 k1, int64 m1, float[1,4] t) {
+    one = Constant<value = int64 {1}>()
+    k1 = Add(k0, one) d = Less(k1, m) m1 = Identity(m)
+    p = MatMul(s, w) t = Tanh(p)
+  }>
+  odds = Sigmoid(y) signs = Bernoulli(odds)
+  places = NonZero(signs)
+}"""
+BEFORE = {"before": "a = Tanh(x)", "behind": "h = MatMul(x, w) b0 = Sigmoid(h) a = Bernoulli(b0)"}
+
+
+@pytest.mark.parametrize("place", BEFORE)
+def test_with_an_onnx_part_a_loop_is_bounded_where_it_is_before_that(
+    place: str, tmp_path: Path
+) -> None:
+    body = FOUND.replace("BEFORE", BEFORE[place])
+    onnx.save(model_of(body, opset=18), tmp_path / "loop.onnx")
+    options = Options(tmp_path / "loop.onnx", "cpu", Path(), cpu_runtime="onnxruntime", max_trips=3)
+    source = read_source(options)
+    assert source.remainder is not None
+    assert source.remainder.results == ("y", "places")
+    assert [bound.most for bound in source.bounds.loops] == ([3] if place == "before" else [])
+    assert ("Loop" in {n.op_type for n in source.remainder.proto.graph.node}) == (place == "behind")
