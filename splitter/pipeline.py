@@ -76,7 +76,7 @@ def run(options: Options, progress: Progress) -> Result:
     samples = read_samples(options, model.inputs)
     require_within(source.bounds, samples, model.inputs)
     outputs = tuple(value for value in model.outputs if value.name not in source.bounds.flags)
-    asked = options.task or ("none" if remainder else "")
+    asked = "none" if remainder else options.task
     known = tuple(value for value in fixed_outputs(model) if value in outputs)
     task = find_task(known, asked=asked, classes=len(class_names(samples)))
     progress.stage("layout")
@@ -185,6 +185,7 @@ def run(options: Options, progress: Progress) -> Result:
             annotations=samples.validation.annotations,
             sizes=samples.validation.sizes,
             untried=trial.why,
+            asked=options.task,
             open_ended=lite.open_ended,
         )
     progress.stage("report")

@@ -77,7 +77,7 @@ def runs(
     The forms run side by side, a thread each, `threads` of them at a time: two threads in one
     interpreter wait for each other and are slower than one when anything else runs.
     """
-    behind = BehindRunner(remainder) if remainder else None
+    behind = BehindRunner(remainder, original) if remainder else None
     settings = Settings(threads=1)
     with told("verification", NOT_OPENED):
         parts = Runner(Bundle(folder), settings)
@@ -145,17 +145,39 @@ def told(where: str, hint: str) -> Iterator[None]:
 class BehindRunner:
     """The whole file and the ONNX part cut out of it, in ONNX Runtime."""
 
-    def __init__(self, remainder: Remainder) -> None:
+    def __init__(self, remainder: Remainder, original: Model) -> None:
         self._remainder = remainder
+        self._ranked = behind_rankings(original)
         self.whole = OnnxRunner(remainder.whole.proto, list(remainder.results), threads=1)
         self._part = OnnxRunner(remainder.proto, threads=1)
+        open_ended = {
+            port.name for port in remainder.outputs if port.shape is None or None in port.shape
+        }
+        self._fixed = frozenset(remainder.results) - open_ended
 
     def compared(self, whole: Arrays, sample: Arrays, values: Arrays, integer: Arrays) -> Behind:
         """values: what ONNX Runtime computes up to the part. integer: the bundle's outputs."""
         known = {**values, **sample}
         cut = self._part.run({port.name: known[port.name] for port in self._remainder.inputs})
         own = list(self._part.outputs)
-        return Behind({n: whole[n] for n in own}, cut, {n: integer[n] for n in own})
+        results = self._remainder.results
+        return Behind(
+            {n: whole[n] for n in own},
+            cut,
+            {n: integer[n] for n in own},
+            ({n: whole[n] for n in results}, {n: integer[n] for n in results}),
+            self._fixed,
+            self._ranked,
+        )
+
+
+def behind_rankings(model: Model) -> frozenset[str]:
+    """The values that hang on the order in which a TopK puts its rows."""
+    found: set[str] = set()
+    for node in model.proto.graph.node:
+        if node.op_type == "TopK" or found.intersection(node.input):
+            found.update(node.output)
+    return frozenset(found)
 
 
 def inner_values(original: Model, bundle: Bundle) -> dict[str, Tensor]:

@@ -71,14 +71,21 @@ def verify(
     gates: Gates = GATES,
     untried: str = "",
     open_ended: Collection[str] = (),
+    asked: str = "",
 ) -> Comparison:
     """Compare the outputs of each run (see `Run`), then judge them by `gates`.
 
-    outputs: names of the model's own outputs. annotations, sizes, open_ended: as in `measure`.
-    untried: as in `Comparison`.
+    outputs: names of the model's own outputs. annotations, sizes, open_ended, asked: as in
+    `measure`. untried: as in `Comparison`.
     """
     findings = measure(
-        runs, outputs, task=task, annotations=annotations, sizes=sizes, open_ended=open_ended
+        runs,
+        outputs,
+        task=task,
+        annotations=annotations,
+        sizes=sizes,
+        open_ended=open_ended,
+        asked=asked,
     )
     verdict = decide(findings, circumstances, gates=gates)
     wider = weigh_wider(*findings.trial) if findings.trial else None

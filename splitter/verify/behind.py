@@ -20,11 +20,18 @@ Outputs = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class Behind:
-    """One run. whole: the whole file. cut: the part on float values. integer: on integer ones."""
+    """One run. whole: the whole file. cut: the part on float values. integer: on integer ones.
+
+    results: all outputs of the model, of the whole file and of the bundle. fixed: those whose shape
+    does not depend on data. ranked: values before the part whose rows a TopK has put in order.
+    """
 
     whole: Outputs
     cut: Outputs
     integer: Outputs
+    results: tuple[Outputs, Outputs] = ({}, {})
+    fixed: frozenset[str] = frozenset()
+    ranked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

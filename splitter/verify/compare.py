@@ -16,9 +16,11 @@ import numpy as np
 from splitter.diagnostics import SplitterError
 from splitter.graph import Array
 from splitter.verify.behind import Behind, BehindError, BehindMeter
+from splitter.verify.classification import Answers
 from splitter.verify.decisions import Decisions, Judge
 from splitter.verify.detections import Example, pair_queries
-from splitter.verify.tasks import Task
+from splitter.verify.sets import SetJudge
+from splitter.verify.tasks import Kind, Task
 from splitter.verify.tensors import TensorError, TensorMeter
 
 Outputs = Mapping[str, Array]
@@ -94,6 +96,8 @@ class Findings:
     """Everything measured. `boundary`: inner values, integer whole against the original.
 
     decisions: integer whole against the original; board: recorded against the original.
+    handed: integers (indices, counts) and rows in the order of a ranking, where only the ONNX part
+    reads them.
     trial: the same with int8 and with 16 bits outside the NPU, over the runs that tried it.
     behind: the outputs of the ONNX part, none where there is no such part.
     """
@@ -106,6 +110,7 @@ class Findings:
     board: Decisions | None = None
     trial: tuple[Findings, Findings] | None = field(default=None, repr=False)
     behind: tuple[BehindError, ...] = ()
+    handed: frozenset[str] = frozenset()
     examples: tuple[Example, ...] = field(default=(), repr=False, compare=False)
 
     def stage(self, name: StageName) -> StageErrors | None:
@@ -120,10 +125,12 @@ def measure(
     annotations: Mapping[str, Array] | None = None,
     sizes: Array | None = None,
     open_ended: Collection[str] = (),
+    asked: str = "",
 ) -> Findings:
     """Compare run by run. `outputs`: names of the model's own outputs; open_ended: those of them
     that have as many rows as the data decides.
 
+    asked: the task of a model with an ONNX part, whose outputs are read by `sets`; "" finds it.
     annotations: `labels`, or `boxes`, `labels`, `counts`, rows in the order of the runs; sizes:
     width and height of the pictures the boxes belong to, [N, 2]. Raises ValueError when an output
     is missing from a run, SplitterError when the annotations do not fit.
@@ -133,11 +140,14 @@ def measure(
     boundary: dict[str, TensorMeter] = {}
     judge, board = (Judge(task, annotations or {}, sizes) for _ in range(2))
     trial = tuple(_Arm(outputs, task, annotations or {}, sizes, open_ended) for _ in range(2))
-    behind = BehindMeter()
+    behind, sets, handed = BehindMeter(), SetJudge(asked), frozenset[str]()
     count = 0
     for run in runs:
         count += 1
         behind.add(run.behind)
+        if run.behind is not None:
+            sets.add(*run.behind.results, fixed=run.behind.fixed)
+            handed = _handed(run, outputs)
         for stage, reference, candidate in _pairs(run):
             if stage == "conversion" and run.tie is not None:
                 ties.append(run)
@@ -156,17 +166,30 @@ def measure(
             trial[1].add(run, run.wider)
     if not count:
         raise SplitterError("there is no sample to verify on", hint="give --validation")
+    told = sets.result()
+    decisions = told[0] if told else judge.result()
+    kind: Kind = "classification" if isinstance(decisions, Answers) else "detection"
     return Findings(
-        task=task,
+        task=Task(kind, told[1]) if told else task,
         runs=count,
         stages=_stages(meters, ties, _StageMeter("conversion", outputs, task, open_ended)),
-        decisions=judge.result(),
+        decisions=decisions,
+        handed=handed,
         boundary=tuple(meter.result() for meter in boundary.values()),
         board=board.result() if "board" in meters else None,
         trial=(trial[0].result(), trial[1].result()) if trial[0].runs else None,
         behind=behind.result(),
         examples=judge.examples(),
     )
+
+
+def _handed(run: Run, outputs: Sequence[str]) -> frozenset[str]:
+    """Of what the TFLite parts give for the ONNX part alone, what an error says nothing of."""
+    if run.behind is None:
+        return frozenset()
+    only = [name for name in outputs if name not in run.behind.results[0]]
+    ranked = run.behind.ranked
+    return frozenset(n for n in only if n in ranked or run.original[n].dtype.kind in "iub")
 
 
 def _stages(

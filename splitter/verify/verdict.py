@@ -8,7 +8,7 @@ cosine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -193,7 +193,8 @@ def _decision_checks(findings: Findings, gates: Gates) -> Iterator[Check]:
         yield from _answers(decisions, gates)
     else:
         quantization = findings.stage("quantization")
-        yield from _tensors(quantization, gates) if quantization else ()
+        handed = findings.handed
+        yield from _tensors(quantization, gates, handed) if quantization else ()
         known = "no float detection over 0.5" if decisions else "none known of these outputs"
         yield Check("decisions:", known, "some to compare", False, "doubt")
 
@@ -228,11 +229,21 @@ def _answers(answers: Answers, gates: Gates) -> Iterator[Check]:
         yield Check("right answers:", measured, f"p at least {gates.p_value:g}", not worse)
 
 
-def _tensors(stage: StageErrors, gates: Gates) -> Iterator[Check]:
+def _tensors(stage: StageErrors, gates: Gates, handed: Collection[str] = ()) -> Iterator[Check]:
+    """handed: integers, and rows in the order of a ranking, that the ONNX part alone reads. How far
+    an index is off says nothing of what is read there, and rows that change places are no error:
+    equal ones are counted, and a doubt at most; what the part makes of them is judged.
+    """
     good, bad = gates.tensor
     for tensor in (stage.unordered(tensor.name) for tensor in stage.tensors):
         if tensor.rows is not None:
             yield from _rows(tensor.name, tensor.rows, gates)
+            continue
+        if tensor.name in handed:
+            measured = f"{100 * tensor.equal_share:.1f} % of the values equal"
+            least = f"at least {100 * gates.agreement:g} %"
+            good_share = tensor.equal_share >= gates.agreement
+            yield Check(f"handed on, {tensor.name}:", measured, least, good_share, "doubt")
             continue
         error = tensor.relative_rms
         weight: Weight = "gate" if not error <= bad else "doubt"
