@@ -108,10 +108,11 @@ def drop_noop_reshapes(graph: LiteGraph) -> LiteGraph:
     """A RESHAPE to the shape it has is left out, unless it makes a model output."""
     alias: dict[str, str] = {}
     operators: list[Operator] = []
+    kept = {*graph.outputs, *(n for op in graph.operators if op.whole for n in op.whole.reads)}
     for op in graph.operators:
         op = replace(op, inputs=tuple(alias.get(name, name) for name in op.inputs))
         same = graph.tensors[op.inputs[0]].shape == graph.tensors[op.outputs[0]].shape
-        if op.code == "RESHAPE" and same and op.outputs[0] not in graph.outputs:
+        if op.code == "RESHAPE" and same and op.outputs[0] not in kept:
             alias[op.outputs[0]] = op.inputs[0]
             continue
         operators.append(op)
@@ -125,6 +126,7 @@ def drop_unused(graph: LiteGraph) -> LiteGraph:
     for op in reversed(graph.operators):
         if needed & set(op.outputs):
             needed.update(name for name in op.inputs if name)
+            needed.update(filter(None, op.whole.reads if op.whole else ()))
             kept.append(op)
     used = needed | {name for op in kept for name in op.outputs} | set(graph.inputs)
     tensors: dict[str, Tensor] = {n: t for n, t in graph.tensors.items() if n in used}

@@ -56,7 +56,7 @@ def _walk(draft: Draft, settled: set[Node]) -> bool:
         rule = OPENED.get(node.op) if not node.domain else None
         if rule is not None and rule(draft, node):
             return True
-        if not _fold(draft, node):
+        if not fold_node(draft, node):
             infer(draft, node)
         settled.add(node)
     return False
@@ -169,7 +169,8 @@ def _by_data(draft: Draft, value: str) -> bool:
     return False
 
 
-def _fold(draft: Draft, node: Node) -> bool:
+def fold_node(draft: Draft, node: Node) -> bool:
+    """Make a node the constants it computes; whether it could be."""
     if node.op in ("Shape", "Size") and not node.domain:
         return _fold_shape(draft, node)
     if any(name and name not in draft.constants for name in node.inputs) or node.captured:
@@ -242,4 +243,4 @@ OPENED: dict[str, Callable[[Draft, Node], bool]] = {
 }
 """Operators that are replaced by others when what they hang on is known."""
 
-__all__ = ["SELECTS", "agreed", "dtype_name", "fold_constants", "infer"]
+__all__ = ["SELECTS", "agreed", "dtype_name", "fold_constants", "fold_node", "infer"]

@@ -23,6 +23,8 @@ def remove_noops(draft: Draft) -> None:
     for node in draft.nodes:
         if not draft.alive(node) or node.domain:
             continue
+        if node.op == "Concat":
+            _drop_empty(draft, node)
         if node.op in _SAME and not any(node.outputs[1:]):
             draft.bypass(node, node.inputs[0])
         elif node.op in _AS_RESHAPE or (node.op == "Transpose" and _moves_nothing(draft, node)):
@@ -34,6 +36,13 @@ def remove_noops(draft: Draft) -> None:
         if draft.alive(node) and node.op == "Reshape":
             _merge_reshapes(draft, node)
     draft.prune()
+
+
+def _drop_empty(draft: Draft, node: Node) -> None:
+    """A Concat gets nothing from operands without elements; the last one stays, whatever it is."""
+    kept = [name for name in node.inputs if 0 not in (draft.shape(name) or ())]
+    if kept and len(kept) < len(node.inputs):
+        draft.set_inputs(node, kept)
 
 
 def _to_reshape(draft: Draft, node: Node) -> None:

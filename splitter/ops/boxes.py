@@ -44,14 +44,21 @@ class Field:
 
 
 def emit_picks(e: Emitter, unit: Unit) -> None:
-    """rows [F * K, 3] of batch, class and box, and which of them there are [F * K]."""
+    """rows [F * K, 3] of batch, class and box, and which of them there are [F * K].
+
+    Inputs: boxes, scores, the mask of the boxes there are; where boxes were moved apart by class,
+    also what they were before and their classes, which only the integer form reads.
+    """
     boxes, scores = e.value(unit.inputs[0]), e.value(unit.inputs[1])
-    mask = e.value(unit.inputs[2]) if len(unit.inputs) > 2 else ""
+    given = [e.value(name) if name else "" for name in unit.inputs[2:]]
+    mask, apart = given[0] if given else "", tuple(given[1:])
     batch, classes, _ = e.shape(scores)
     count, attrs = int(unit.attrs["picks"]), unit.attrs
     center, iou = bool(attrs["center"]), float(attrs["iou"])
     score = None if attrs["score"] == "" else float(attrs["score"])
-    with e.whole(PICKS, picks=count, center=center, score=score, iou=iou):
+    step = None if attrs["step"] == "" else float(attrs["step"])
+    kinds = {"picks": count, "center": center, "score": score, "iou": iou, "step": step}
+    with e.whole(PICKS, reads=(boxes, scores, mask, *apart), **kinds):
         low, high = corners(e, boxes, center=center, half=two_halves, classes=classes)
         flat = e.reshape(scores, (batch * classes, e.shape(scores)[2]))
         least = None if score is None else _number(e, float(score), "float32")
@@ -157,11 +164,9 @@ def pick(e: Emitter, field: Field, count: int, overlaps: Overlaps) -> str:
 def _product(e: Emitter, sides: str) -> str:
     """Areas [F, N] of sides [F, 2, N]."""
     fields, _, boxes = e.shape(sides)
-    parts = [
-        e.reshape(e.slice(sides, (0, axis, 0), (fields, 1, boxes)), (fields, boxes))
-        for axis in range(2)
-    ]
-    return two(e, "MUL", *parts)
+    axis = e.const([1], "axis", dtype="int32")
+    return e.op("REDUCE_PROD", [sides, axis], (fields, boxes), dtype=e.dtype(sides),
+                hint="product", keep_dims=False)  # fmt: skip
 
 
 def _gather(e: Emitter, data: str, best: str, shape: tuple[int, ...], axis: int) -> str:

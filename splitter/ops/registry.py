@@ -91,9 +91,10 @@ class Emitter:
         self._step = None
 
     @contextmanager
-    def whole(self, code: str, **options: Any) -> Iterator[None]:
-        """What is written inside is one thing that `quantize` writes in its own way."""
-        self._whole = Whole(code, options)
+    def whole(self, code: str, *, reads: Sequence[str] = (), **options: Any) -> Iterator[None]:
+        """What is written inside is one thing that `quantize` writes in its own way. reads: what
+        its integer form reads, "" for what is absent."""
+        self._whole = Whole(code, options, tuple(reads))
         yield
         self._whole = None
 

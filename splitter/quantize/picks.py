@@ -10,7 +10,7 @@ threshold is taken to their steps. Decides the bits and the fraction; the steps 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
 from math import floor
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from splitter.graph import Graph
+from splitter.lower import drop_unused
 from splitter.ops.boxes import PICKS, Field, corners, left_out, pick
 from splitter.ops.elementwise import two
 from splitter.ops.registry import Emitter
@@ -43,12 +44,12 @@ def fold_wholes(graph: LiteGraph) -> LiteGraph:
             operators += body
             continue
         made = dict.fromkeys(name for op in body for name in op.outputs)
-        read = dict.fromkeys(n for op in body for n in op.inputs if n and n not in made)
-        inputs = tuple(n for n in read if graph.tensors[n].data is None)
+        boxes, scores, mask, *apart = whole.reads
+        inputs = (apart[0] if apart else boxes, scores, mask, *apart[1:])
         outputs = tuple(n for n in made if _leaves(graph, n, whole))
         options = {**whole.options, BODY: body, READ: inputs}
         operators.append(Operator(whole.code, inputs, outputs, options, body[0].unit))
-    return _with(graph, operators, graph)
+    return drop_unused(_with(graph, operators, graph))
 
 
 def _leaves(graph: LiteGraph, name: str, whole: Whole) -> bool:
@@ -81,12 +82,12 @@ def write_picks(writer: Writer, index: int, op: Operator) -> None:
     """The operator on the integers of its inputs."""
     boxes, scores = (_held(writer, index, place, op) for place in range(2))
     held = {boxes.name: boxes, scores.name: scores}
-    mask = writer.variable(op.inputs[2]) if len(op.inputs) > 2 else ""
-    if mask:
-        held[mask] = writer.tensors[mask]
+    others = [writer.variable(name) for name in op.inputs[2:]]
+    held |= {name: writer.tensors[name] for name in others if name}
     e = Emitter(Graph((), (), {}, {}, ()))
     e.start(op.unit, held)
-    picks = _picks(e, op, (boxes, scores), mask)
+    mask, classes = (*others, "")[:2]
+    picks = _picks(e, op, Data(boxes, scores, mask, classes))
     writer.take(e, {name: name for name in held} | {picks: op.outputs[0]})
 
 
@@ -97,15 +98,27 @@ def _held(writer: Writer, index: int, place: int, op: Operator) -> Tensor:
     return writer.tensors[writer.constant(op, place, None)]
 
 
-def _picks(e: Emitter, op: Operator, data: tuple[Tensor, Tensor], mask: str) -> str:
-    options, (boxes, scores) = op.options, data
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What is picked from; mask and classes may be ""."""
+
+    boxes: Tensor
+    scores: Tensor
+    mask: str
+    classes: str
+
+
+def _picks(e: Emitter, op: Operator, data: Data) -> str:
+    options, boxes, scores = op.options, data.boxes, data.scores
     fraction, shift = _threshold(options["iou"], boxes, center=options["center"])
     batch, classes, count = scores.shape
-    place = _wide(e, boxes.name)
+    place = e.reshape(_wide(e, boxes.name), (batch, count, 4))
     zero = boxes.quantization.zero_point[0] if boxes.quantization else 0
     place = two(e, "SUB", place, e.const(zero, "zero_point", dtype="int32"))
     if shift:
         place = _divided(e, place, 2**shift)
+    if data.classes:
+        place = _apart(e, place, data, shift, **{k: options[k] for k in ("step", "center")})
     if options["center"]:  # twice the place: half a width is whole then
         twice = e.const(np.array([2, 2, 1, 1]), "twice", dtype="int32")
         place = two(e, "MUL", place, twice)
@@ -116,7 +129,7 @@ def _picks(e: Emitter, op: Operator, data: tuple[Tensor, Tensor], mask: str) -> 
     least = None
     if options["score"] is not None:
         least = e.const(_least(options["score"], scores), "least", dtype="int32")
-    flat = left_out(e, flat, least=least, mask=mask, lowest=none)
+    flat = left_out(e, flat, least=least, mask=data.mask, lowest=none)
     one = e.const(fraction.numerator + fraction.denominator, "shares", dtype="int32")
     other = e.const(fraction.numerator, "share", dtype="int32")
 
@@ -125,6 +138,21 @@ def _picks(e: Emitter, op: Operator, data: tuple[Tensor, Tensor], mask: str) -> 
         return e.op("GREATER", sides, e.shape(sides[0]), dtype="bool", hint="over")
 
     return pick(e, Field(low, high, flat, lowest), options["picks"], overlaps)
+
+
+def _apart(
+    e: Emitter, place: str, data: Data, shift: int, *, step: float | None, center: bool
+) -> str:
+    """Boxes moved apart by class: in 32 bits, at the boxes' own scale."""
+    boxes, count = data.boxes, e.shape(place)[1]
+    far = 2 ** (8 if boxes.dtype == "int8" else 16)
+    if step is not None and boxes.quantization is not None:
+        far = round(step / boxes.quantization.scale[0])
+    number = e.const(max(1, far >> shift), "step", dtype="int32")
+    moved = two(e, "MUL", e.reshape(data.classes, (1, count, 1)), number)
+    if center:  # widths stay what they are
+        moved = two(e, "MUL", moved, e.const([1, 1, 0, 0], "places", dtype="int32"))
+    return two(e, "ADD", place, moved)
 
 
 def _itself(e: Emitter, sizes: str) -> str:

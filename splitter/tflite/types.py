@@ -52,10 +52,12 @@ class Tensor:
 @dataclass(frozen=True, slots=True, eq=False)
 class Whole:
     """Operators that together compute one thing, of which the integer form is another one: `code`
-    names it, `options` say which. Those of one thing have one and the same `Whole`."""
+    names it, `options` say which, and `reads` are the tensors that the integer form reads, "" for
+    what is absent. Those of one thing have one and the same `Whole`."""
 
     code: str
     options: Mapping[str, Any]
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

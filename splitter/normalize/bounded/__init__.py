@@ -18,7 +18,7 @@ from splitter.normalize.bounded.moves import MOVES
 from splitter.normalize.bounded.state import Rows, Unbounded, static
 from splitter.normalize.bounded.values import VALUES
 from splitter.normalize.dedupe import dedupe
-from splitter.normalize.fold import fold_constants
+from splitter.normalize.fold import fold_constants, fold_node
 
 MIXED = "mixed"
 COMPRESS = "CompressRows"
@@ -44,7 +44,7 @@ def bound_rows(draft: Draft) -> None:
 
 
 def _open(draft: Draft, node: Node) -> bool:
-    return not node.domain and not all(static(draft.types.get(out)) for out in node.outputs)
+    return not all(static(draft.types.get(out)) for out in node.outputs if out)
 
 
 def _walk(draft: Draft) -> None:
@@ -56,7 +56,7 @@ def _walk(draft: Draft) -> None:
             MAKERS[node.op](rows, node)
         elif rows.touched(node):
             _step(rows, node)
-        elif any(out and not static(draft.types.get(out)) for out in node.outputs):
+        elif not fold_node(draft, node) and _open(draft, node):
             rows.refresh(node)
     for name in draft.outputs:
         _compact(rows, name)

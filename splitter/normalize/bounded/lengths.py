@@ -73,7 +73,7 @@ def size(rows: Rows, node: Node) -> None:
 
 LINEAR = frozenset(
     ("Concat", "Gather", "Slice", "Squeeze", "Unsqueeze", "Reshape", "Transpose", "Cast",
-     "Identity", "Add", "Sub", "Mul", "Neg", "Flatten", "Expand", "Floor", "Ceil")
+     "Identity", "Add", "Sub", "Mul", "Neg", "Flatten", "Expand", "Floor", "Ceil", "Where")
 )  # fmt: skip
 """Operators that make sums of sums; Floor and Ceil change no whole number."""
 LEAST = frozenset(("Min", "ReduceMin"))
@@ -82,6 +82,10 @@ LEAST = frozenset(("Min", "ReduceMin"))
 def follow(rows: Rows, node: Node) -> None:
     """Say what an operator makes of lengths, where it is known; its result is computed anyway."""
     rows.refresh(node)
+    if node.op == "Equal" and _never_equal(rows, node):
+        out = node.outputs[0]
+        rows.draft.make_constant(node, {out: np.zeros(rows.shape(out), bool)})
+        return
     if node.op in LEAST:
         _least(rows, node)
         return
@@ -94,17 +98,37 @@ def follow(rows: Rows, node: Node) -> None:
         return
     keys = dict.fromkeys(key for name in labelled for key in rows.lengths[name])
     made = {key: _part(rows, node, key) for key in keys}
-    if all(part is not None for part in made.values()):
-        rows.lengths[node.outputs[0]] = {k: p for k, p in made.items() if p is not None}
+    parts = {key: part for key, part in made.items() if part is not None}
+    if len(parts) < len(made):
+        return
+    if not any(key is not None and part.any() for key, part in parts.items()):
+        rows.draft.make_constant(node, {node.outputs[0]: parts[None]})
+        return
+    rows.lengths[node.outputs[0]] = parts
+
+
+def _never_equal(rows: Rows, node: Node) -> bool:
+    """Whether a length is compared with what no length is (exporters ask for -1)."""
+    one = [name for name in node.inputs if name in rows.draft.constants]
+    other = [name for name in node.inputs if name in rows.lengths]
+    if len(one) != 1 or len(other) != 1:
+        return False
+    least = all((part >= 0).all() for part in rows.lengths[other[0]].values())
+    return least and bool((rows.draft.constants[one[0]] < 0).all())
 
 
 def _part(rows: Rows, node: Node, key: Any) -> Array | None:
     """The operator on one summand of its inputs; constants that are no parameters count for the
     constant summand alone."""
     draft = rows.draft
-    adds = node.op in ("Concat", "Add", "Sub")
+    adds = node.op in ("Concat", "Add", "Sub", "Where")
     names = []
-    for name in node.inputs:
+    for place, name in enumerate(node.inputs):
+        if node.op == "Where" and not place:
+            if name not in draft.constants:
+                return None
+            names.append(name)
+            continue
         if name in rows.lengths:
             parts = rows.lengths[name]
             names.append(rows.const(parts.get(key, np.zeros_like(parts[None])),

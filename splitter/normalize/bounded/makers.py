@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from splitter.draft import Node, Type
+from splitter.normalize.bounded.classes import moved_apart
 from splitter.normalize.bounded.state import Masked, Numbers, Rows, Unbounded
 from splitter.ops.boxes import too_many
 
@@ -30,7 +31,12 @@ def non_max_suppression(rows: Rows, node: Node) -> None:
     if reason:
         raise Unbounded(reason)
     inputs = [boxes, scores, *_mask(rows, node)]
+    mask_of_boxes = inputs[2] if len(inputs) > 2 else ""
+    apart = moved_apart(rows, boxes) if batch * classes == 1 else None
+    if apart is not None:
+        inputs = [boxes, scores, mask_of_boxes, apart.boxes, apart.classes]
     attrs = {
+        "step": "" if apart is None or apart.step is None else apart.step,
         "picks": picks,
         "center": int(node.attrs.get("center_point_box", 0)),
         "iou": float(iou or 0.0),
@@ -42,8 +48,8 @@ def non_max_suppression(rows: Rows, node: Node) -> None:
     made = Node(PICKS, inputs, [out, mask], attrs, node.name, sources=node.sources)
     draft.add(made, [Type("int64", (total, 3)), Type("bool", (total,))])
     rows.masks[out] = Masked(0, mask)
-    if len(inputs) > 2:
-        rows.numbers[out] = Numbers(inputs[2], 1, 2)
+    if mask_of_boxes:
+        rows.numbers[out] = Numbers(mask_of_boxes, 1, 2)
     if batch * classes == 1:
         rows.mark_packed(mask)
 

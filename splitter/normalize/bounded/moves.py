@@ -36,6 +36,9 @@ def reshape(rows: Rows, node: Node) -> None:
         wide = rows.emit(node, "Reshape", [mask, rows.const([-1, 1])])
         wide = rows.emit(node, "Expand", [wide, rows.const([shape[known.axis], times])])
         mask = rows.emit(node, "Reshape", [wide, rows.const([-1])])
+        rows.repeats[mask] = known.mask, times
+        if rows.is_packed(known.mask):
+            rows.mark_packed(mask)
     rows.masks[out] = Masked(axis, mask)
     _same_numbers(rows, x, out)
 
@@ -123,7 +126,6 @@ def slices(rows: Rows, node: Node) -> None:
     if start == 0 and whole:
         packed, mask = x, known.mask
     else:
-        x = rows.real(node, x)
         packed = rows.pack(node, x)
         mask = rows.emit(node, "Slice", [rows.masks[packed].mask, rows.const([start]),
                                          rows.const([end]), rows.const([0])])  # fmt: skip
@@ -131,8 +133,8 @@ def slices(rows: Rows, node: Node) -> None:
     rows.draft.set_input(node, 0, packed)
     rows.refresh(node)
     rows.masks[out] = Masked(known.axis, mask)
-    if packed == x:
-        _same_numbers(rows, x, out)
+    if packed in rows.numbers:
+        rows.numbers[out] = rows.numbers[packed]
 
 
 def _sliced_numbers(rows: Rows, node: Node, axes: list[int]) -> None:
@@ -336,9 +338,10 @@ def pad(rows: Rows, node: Node) -> None:
     fixed, moving = parts[None].reshape(-1), {k: p.reshape(-1) for k, p in parts.items() if k}
     after = len(shape) + known.axis
     asked = [k for k, p in moving.items() if p.any()]
-    if asked != [known.mask] or node.attrs.get("mode", "constant") != "constant":
+    base, times = rows.repeats.get(known.mask, (known.mask, 1))
+    if asked != [base] or node.attrs.get("mode", "constant") != "constant":
         raise Unbounded(f"{node.name} pads by a length that the data decides")
-    if moving[known.mask].tolist() != [-1 if i == after else 0 for i in range(2 * len(shape))]:
+    if moving[base].tolist() != [-times if i == after else 0 for i in range(2 * len(shape))]:
         raise Unbounded(f"{node.name} pads by a length that the data decides")
     packed = rows.pack(node, x)
     filled = rows.filled(node, packed, float(value))

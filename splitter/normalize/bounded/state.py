@@ -3,6 +3,7 @@
 mask      which rows along one axis of a value there are; its length is the most there can be
 numbers   values that count rows: they number the padded rows, not those that ONNX has, as long as
           nothing but picking from such rows is done with them
+repeats   masks of which each row of another mask makes several elements
 lengths   integers made of how many rows there are (`lengths`)
 """
 
@@ -56,6 +57,7 @@ class Rows:
         self.numbers: dict[str, Numbers] = {}
         self.lengths: dict[str, Parts] = {}
         self._counts: dict[str, str] = {}
+        self.repeats: dict[str, tuple[str, int]] = {}
         self._packed: dict[str, tuple[str, str]] = {}
         self._ranks: dict[str, str] = {}
 
@@ -140,9 +142,10 @@ class Rows:
         order, mask = self.packed(node, known.mask)
         if not order:
             return name
-        self.plain(node, name)
         made = self.emit(node, "Gather", [name, order], axis=known.axis)
         self.masks[made] = Masked(known.axis, mask)
+        if name in self.numbers:
+            self.numbers[made] = self.numbers[name]
         return made
 
     def is_packed(self, mask: str) -> bool:
