@@ -46,7 +46,16 @@ def lower(graph: Graph, lowerings: Mapping[str, str]) -> LiteGraph:
     for name in graph.outputs:
         emitter.value(name)
     whole = LiteGraph(graph.inputs, graph.outputs, emitter.tensors, tuple(emitter.operators))
-    return drop_unused(merge_reshapes(whole))
+    return drop_unused(merge_reshapes(_opened(whole)))
+
+
+def _opened(graph: LiteGraph) -> LiteGraph:
+    """What is joined of values with as many rows as the data decides has as many."""
+    tensors = dict(graph.tensors)
+    for op in graph.operators:
+        if op.code == "CONCATENATION" and any(tensors[name].open for name in op.inputs):
+            tensors[op.outputs[0]] = replace(tensors[op.outputs[0]], open=True)
+    return replace(graph, tensors=tensors)
 
 
 def rewrites(graph: Graph, planned: Mapping[str, str]) -> tuple[Rewrite, ...]:

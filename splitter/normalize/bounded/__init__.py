@@ -12,6 +12,7 @@ of their own.
 from __future__ import annotations
 
 from splitter.draft import Draft, Node, Type
+from splitter.normalize.bounded.branches import require_hanging, take_rows
 from splitter.normalize.bounded.lengths import COUNTING, follow
 from splitter.normalize.bounded.makers import MAKERS
 from splitter.normalize.bounded.moves import MOVES
@@ -49,18 +50,33 @@ def _open(draft: Draft, node: Node) -> bool:
 
 def _walk(draft: Draft) -> None:
     rows = Rows(draft)
+    needed: dict[str, str] = {}
+    while (found := _pass(rows)) is not None:
+        names, mask = take_rows(rows, found)
+        needed |= dict.fromkeys(names, mask)
+    for name, mask in needed.items():
+        require_hanging(rows, name, mask)
+    for name in draft.outputs:
+        _compact(rows, name)
+    draft.prune()
+
+
+def _pass(rows: Rows) -> Node | None:
+    """Go through the nodes that nobody has looked at, up to an If that hangs on rows."""
+    draft = rows.draft
     for node in draft.nodes:
-        if not draft.alive(node):
+        if not draft.alive(node) or node in rows.done:
             continue
+        if node.op == "If" and rows.touched(node) and node.attrs:
+            return node
+        rows.done.add(node)
         if node.op in MAKERS and not node.domain:
             MAKERS[node.op](rows, node)
         elif rows.touched(node):
             _step(rows, node)
         elif not fold_node(draft, node) and _open(draft, node):
             rows.refresh(node)
-    for name in draft.outputs:
-        _compact(rows, name)
-    draft.prune()
+    return None
 
 
 def _step(rows: Rows, node: Node) -> None:
@@ -106,11 +122,21 @@ def _compact(rows: Rows, name: str) -> None:
         return
     if known.axis:
         raise Unbounded(f"the rows of the output {name} are along axis {known.axis}")
-    mask = known.mask
-    draft.add(
-        Node(COMPRESS, [value, mask], [name], {}, f"{COMPRESS}_{name}", sources=node.sources),
-        [Type(draft.dtype(value), rows.shape(value))],
-    )
+    pieces = rows.pieces(value, known.axis)
+    if len(pieces) > 1:  # boxes and scores: each keeps its own scale up to here
+        made = [_compressed(rows, node, piece, known.mask) for piece in pieces]
+        axis = draft.producer[value].attrs["axis"]
+        draft.add(Node("Concat", made, [name], {"axis": axis}, node.name, sources=node.sources),
+                  [Type(draft.dtype(value), rows.shape(value))])  # fmt: skip
+        return
+    _compressed(rows, node, value, known.mask, out=name)
+
+
+def _compressed(rows: Rows, node: Node, value: str, mask: str, *, out: str = "") -> str:
+    out = out or rows.draft.name(f"{node.name}/rows")
+    made = Node(COMPRESS, [value, mask], [out], {}, f"{COMPRESS}_{out}", sources=node.sources)
+    rows.draft.add(made, [Type(rows.draft.dtype(value), rows.shape(value))])
+    return out
 
 
 def _move(rows: Rows, old: str, new: str) -> None:

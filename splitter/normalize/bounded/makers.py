@@ -46,7 +46,7 @@ def non_max_suppression(rows: Rows, node: Node) -> None:
     mask = draft.name(f"{node.name}/there")
     draft.remove(node)
     made = Node(PICKS, inputs, [out, mask], attrs, node.name, sources=node.sources)
-    draft.add(made, [Type("int64", (total, 3)), Type("bool", (total,))])
+    rows.add(made, [Type("int64", (total, 3)), Type("bool", (total,))])
     rows.masks[out] = Masked(0, mask)
     if mask_of_boxes:
         rows.numbers[out] = Numbers(mask_of_boxes, 1, 2)

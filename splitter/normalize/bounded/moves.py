@@ -242,10 +242,8 @@ def concat(rows: Rows, node: Node) -> None:
         return
     where = {one.axis for one in known if one is not None}
     if where == {axis}:
-        pieces = [one.mask if one is not None else
-                  rows.const(np.ones(rows.shape(name)[axis]), "bool")
-                  for one, name in zip(known, names, strict=True)]  # fmt: skip
-        mask = rows.emit(node, "Concat", pieces, axis=0)
+        lengths = [rows.shape(name)[axis] for name in names]
+        mask = rows.joined(node, [one.mask if one else "" for one in known], lengths)
     elif all(known) and len(where) == 1 and len({one.mask for one in known if one}) == 1:
         mask = next(one.mask for one in known if one)
         axis = next(iter(where))
@@ -343,13 +341,32 @@ def pad(rows: Rows, node: Node) -> None:
         raise Unbounded(f"{node.name} pads by a length that the data decides")
     if moving[base].tolist() != [-times if i == after else 0 for i in range(2 * len(shape))]:
         raise Unbounded(f"{node.name} pads by a length that the data decides")
-    packed = rows.pack(node, x)
-    filled = rows.filled(node, packed, float(value))
+    filled = _filled(rows, node, x, float(value))
     pads = fixed.copy()
     pads[after] -= shape[known.axis]
     fill = rows.const(value, rows.draft.dtype(x))
     rows.draft.set_inputs(node, [filled, rows.const(pads), fill])
     rows.refresh(node)
+
+
+def _filled(rows: Rows, node: Node, x: str, value: float) -> str:
+    """A masked value with the rows there are first, and a number in the others. Where it is rows
+    made flat, and these are put together from others, each of them is filled by itself."""
+    base, _ = rows.repeats.get(rows.masks[x].mask, ("", 0))
+    maker = rows.draft.producer.get(x)
+    if not base or maker is None or maker.op != "Reshape" or not rows.is_packed(base):
+        return rows.filled(node, rows.pack(node, x), value)
+    source = maker.inputs[0]
+    known = rows.masks.get(source)
+    if known is None or (known.axis, known.mask) != (0, base) or len(rows.shape(source)) != 2:
+        return rows.filled(node, rows.pack(node, x), value)
+    maker_of = rows.draft.producer.get(source)
+    pieces = list(maker_of.inputs) if maker_of is not None and maker_of.op == "Concat" else []
+    if len(pieces) < 2 or not all(rows.masks.get(piece) == known for piece in pieces):
+        pieces = [source]
+    made = [rows.filled(node, piece, value) for piece in pieces if 0 not in rows.shape(piece)]
+    joined = rows.emit(node, "Concat", made, axis=1)
+    return rows.emit(node, "Reshape", [joined, rows.const([-1])])
 
 
 def _sized(rows: Rows, node: Node) -> None:

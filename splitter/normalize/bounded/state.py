@@ -56,10 +56,12 @@ class Rows:
         self.masks: dict[str, Masked] = {}
         self.numbers: dict[str, Numbers] = {}
         self.lengths: dict[str, Parts] = {}
+        self.done: set[Node] = set()
         self._counts: dict[str, str] = {}
         self.repeats: dict[str, tuple[str, int]] = {}
         self._packed: dict[str, tuple[str, str]] = {}
         self._ranks: dict[str, str] = {}
+        self._joined: dict[tuple[tuple[str, int], ...], str] = {}
 
     def touched(self, node: Node) -> bool:
         known = (self.masks, self.numbers, self.lengths)
@@ -73,15 +75,29 @@ class Rows:
 
     # -- writing ------------------------------------------------------------------------------
 
+    def add(self, node: Node, types: Sequence[Type] = ()) -> None:
+        """A node that need not be looked at again."""
+        self.done.add(self.draft.add(node, types))
+        if not types:
+            infer(self.draft, node)
+
     def emit(self, node: Node, op: str, inputs: Sequence[str], **attrs: Any) -> str:
         """A node beside `node`; its output."""
         out = self.draft.name(f"{node.name}/{op}")
-        made = Node(op, list(inputs), [out], attrs, out, sources=node.sources)
-        infer(self.draft, self.draft.add(made))
+        self.add(Node(op, list(inputs), [out], attrs, out, sources=node.sources))
         return out
 
     def const(self, data: Any, dtype: str = "int64") -> str:
         return self.draft.constant_of(np.asarray(data, dtype), "rows")
+
+    def pieces(self, name: str, axis: int) -> list[str]:
+        """What a value is put together from along another axis than this one; itself otherwise."""
+        node = self.draft.producer.get(name)
+        if node is None or node.op != "Concat" or len(self.draft.users(name)) > 1:
+            return [name]
+        if int(node.attrs["axis"]) % len(self.shape(name)) == axis:
+            return [name]
+        return [piece for piece in node.inputs if 0 not in self.shape(piece)]
 
     def refresh(self, node: Node) -> None:
         """The types of what a node gives, its inputs being static now."""
@@ -97,7 +113,7 @@ class Rows:
         self.draft.remove(node)
         made = Node("Identity", [value], [out], {}, node.name, sources=node.sources)
         self.draft.types.pop(out, None)
-        infer(self.draft, self.draft.add(made))
+        self.add(made)
 
     # -- masks --------------------------------------------------------------------------------
 
@@ -113,6 +129,15 @@ class Rows:
         mask = self.spread(node, known.mask, known.axis, len(self.shape(name)))
         fill = self.const(value, self.draft.dtype(name))
         return self.emit(node, "Where", [mask, name, fill])
+
+    def joined(self, node: Node, masks: Sequence[str], lengths: Sequence[int]) -> str:
+        """Masks one after the other, "" for rows that are all there; the same ones are one mask."""
+        key = tuple(zip(masks, lengths, strict=True))
+        if key not in self._joined:
+            ones = {length: self.const(np.ones(length), "bool") for mask, length in key if not mask}
+            pieces = [mask or ones[length] for mask, length in key]
+            self._joined[key] = self.emit(node, "Concat", pieces, axis=0)
+        return self._joined[key]
 
     def count(self, node: Node, mask: str) -> str:
         """How many rows there are, [1] int64."""
@@ -130,7 +155,7 @@ class Rows:
             out = [self.draft.name(f"{node.name}/{n}") for n in ("there", "order")]
             made = Node("TopK", [numbers, self.const([length])], out, {"axis": 0}, out[1],
                         sources=node.sources)  # fmt: skip
-            infer(self.draft, self.draft.add(made))
+            self.add(made)
             first = self.emit(node, "Gather", [mask, out[1]], axis=0)
             self._packed[mask] = out[1], first
             self._packed[first] = "", first
