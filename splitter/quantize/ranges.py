@@ -119,12 +119,16 @@ def calibrate(
 
 def _taken(graph: LiteGraph, known: Ranges) -> dict[str, Range]:
     """Of rows that data takes out of others, of which there may be none in all samples."""
-    return {
-        name: known[op.inputs[0]]
-        for op in graph.operators
-        for name in op.outputs
-        if graph.tensors[name].open and op.inputs[0] in known
-    }
+    found: dict[str, Range] = {}
+    for op in graph.operators:
+        if not any(graph.tensors[name].open for name in op.outputs):
+            continue
+        every = {**known, **found}
+        reads = [every[name] for name in op.inputs if name in every]
+        for name in op.outputs:
+            if reads and graph.tensors[name].open and graph.tensors[name].dtype == "float32":
+                found[name] = join(reads)
+    return found
 
 
 def range_of(array: Array, *, maskable: bool = False, relative: bool = False) -> Range:

@@ -15,6 +15,7 @@ from splitter.verify import (
 )
 from splitter.verify.classification import Answers
 from splitter.verify.decisions import Decisions
+from splitter.verify.rows import SAME
 from splitter.width import Widening
 
 
@@ -133,6 +134,8 @@ def _error(tensor: TensorError) -> str:
     rows = tensor.rows
     if rows is None:
         return told
+    if rows.reordered and tensor.relative_rms > SAME:
+        return f"{tensor.name} the same {rows.reference} rows in another order"
     if rows.alike == rows.runs:
         return f"{told} ({rows})"
     return f"{told} ({rows}; as many in {rows.alike} of {rows.runs} runs)"

@@ -12,25 +12,32 @@ import numpy as np
 
 from splitter.graph import Array
 
-NEAR = 0.1
-"""How far each number of a row may be off, in parts of the span of its column, to be found again.
-Whole numbers (indices, classes) must be equal."""
+NEAR, SAME = 0.1, 1e-3
+"""How far each number of a row may be off, in parts of the span of its column, to be found again,
+and to be the same. Whole numbers (indices, classes) must be equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowsFound:
     """Sums over the runs. reference, candidate: rows; found: rows of the reference that the other
-    side has too, each counted once; alike: runs in which both sides have as many."""
+    side has too, each counted once, `same` of them the same; alike: runs in which both sides have
+    as many."""
 
     reference: int
     candidate: int
     found: int
+    same: int
     runs: int
     alike: int
 
     @property
     def extra(self) -> int:
         return self.candidate - self.found
+
+    @property
+    def reordered(self) -> bool:
+        """Whether both sides have the same rows, in some order."""
+        return self.alike == self.runs and self.same == self.reference
 
     def __str__(self) -> str:
         return f"{self.found} of {self.reference} rows found again, {self.extra} extra"
@@ -40,18 +47,19 @@ class RowsMeter:
     """Sums up run by run."""
 
     def __init__(self) -> None:
-        self._sums = np.zeros(5, np.int64)
+        self._sums = np.zeros(6, np.int64)
 
     def add(self, reference: Array, candidate: Array) -> None:
         one, other = len(reference), len(candidate)
         found = count_found(reference, candidate)
-        self._sums += (one, other, found, 1, one == other)
+        same = count_found(reference, candidate, within=SAME)
+        self._sums += (one, other, found, same, 1, one == other)
 
     def result(self) -> RowsFound:
         return RowsFound(*(int(value) for value in self._sums))
 
 
-def count_found(reference: Array, candidate: Array) -> int:
+def count_found(reference: Array, candidate: Array, *, within: float = NEAR) -> int:
     """Rows of the reference that have a partner among the others, the nearest free one in turn."""
     if not len(reference) or not len(candidate):
         return 0
@@ -59,7 +67,7 @@ def count_found(reference: Array, candidate: Array) -> int:
     step = np.zeros(one.shape[1])
     if reference.dtype.kind == "f":
         span = np.ptp(one, axis=0)
-        step = NEAR * np.where(span > 0, span, np.abs(one).max(axis=0))
+        step = within * np.where(span > 0, span, np.abs(one).max(axis=0))
     free, found = np.ones(len(other), bool), 0
     for row in one:
         off = np.abs(other - row)

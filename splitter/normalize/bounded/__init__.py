@@ -58,6 +58,9 @@ def _walk(draft: Draft) -> None:
         require_hanging(rows, name, mask)
     for name in draft.outputs:
         _compact(rows, name)
+    for name in {**rows.masks, **rows.numbers}:  # they hold more than what has that name in ONNX
+        if name in draft.producer and "~" not in name and name not in draft.outputs:
+            draft.rename(name)
     draft.prune()
 
 
