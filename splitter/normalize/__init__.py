@@ -148,9 +148,10 @@ def normalize(model: Model, *, shapes: Mapping[str, tuple[int, ...]] = {}) -> Mo
 
 def fixed_outputs(model: Model) -> tuple[Value, ...]:
     """Outputs of a normalized model, but for those with as many rows as the data decides."""
-    made = {
-        out for node in model.proto.graph.node if node.op_type == COMPRESS for out in node.output
-    }
+    made: set[str] = set()
+    for node in model.proto.graph.node:
+        if node.op_type == COMPRESS or made.intersection(node.input):
+            made.update(node.output)
     return tuple(value for value in model.outputs if value.name not in made)
 
 

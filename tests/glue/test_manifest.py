@@ -163,7 +163,7 @@ def test_junk_anywhere_is_refused_or_harmless(
         manifest = from_json(json.dumps(changed))
     except SplitterError:
         return
-    assert from_json(manifest.to_json()) == manifest
+    assert from_json(manifest.to_json()).to_json() == manifest.to_json()  # NaN is not itself
 
 
 def test_a_changed_a_missing_and_a_linked_file_are_named(bundle: Any, tmp_path: Any) -> None:
