@@ -109,13 +109,16 @@ def run(options: Options, progress: Progress) -> Result:
     on_npu, demands = units_on(chosen, "npu"), demands_of(target)
 
     @cache
-    def integer(wide: frozenset[str] = frozenset(), clip: str = "") -> LiteGraph:
+    def integer(
+        wide: frozenset[str] = frozenset(), fine: frozenset[str] = frozenset(), clip: str = ""
+    ) -> LiteGraph:
         return quantize(
             parted.graph,
             parted.ranges,
             npu=on_npu,
             demands=demands,
             int16=wide,
+            fine=fine,
             clip=CANDIDATES[clip or clipped],
         )
 
@@ -134,7 +137,7 @@ def run(options: Options, progress: Progress) -> Result:
         threads=options.threads,
         step=progress.step,
     )
-    whole = integer(widening.tensors)
+    whole = integer(widening.tensors, frozenset(widening.fine))
     require_wide(whole, named)
     progress.stage("carve")
     parts = carve(whole, chosen)

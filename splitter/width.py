@@ -25,14 +25,15 @@ OPTION = "--int16"
 class Widening:
     """Tensors that take 16 bits, and the units that write them, in the order they were chosen.
 
-    everything: all values outside the NPU. left: what remains of the error that int8 makes outside
-    the NPU and 16 bits everywhere there take away, as squared error, 0..1, measured on `samples`
-    calibration samples (0: not measured).
+    everything: all values outside the NPU. fine: units whose weights take two 8-bit pieces. left:
+    what remains of the error that int8 makes outside the NPU and 16 bits everywhere there take
+    away, as squared error, 0..1, measured on `samples` calibration samples (0: not measured).
     """
 
     tensors: frozenset[str] = frozenset()
     units: tuple[str, ...] = ()
     everything: bool = False
+    fine: tuple[str, ...] = ()
     samples: int = 0
     left: float = 0.0
 

@@ -12,7 +12,8 @@ saturation  which part of a range the readers of a tensor can tell apart
 functions   several operators that are one function of one tensor become one
 squares     functions of the sum of two squares, in 16 bits
 picks       several operators that are one step with an integer form of its own
-weights, lookup, convert   the integer graph written out
+fine        weights in two pieces
+weights, weighted, lookup, convert   the integer graph written out
 """
 
 from __future__ import annotations
@@ -56,11 +57,13 @@ def quantize(
     npu: Collection[str],
     demands: Demands = Demands(),
     int16: Collection[str] = (),
+    fine: Collection[str] = (),
     clip: Clip = least_squares,
 ) -> LiteGraph:
     """The integer form of a float graph; every operator keeps its unit.
 
     npu: units on the NPU. demands: what its compiler asks for. int16: tensors of 16 bits.
+    fine: units whose weights take two 8-bit pieces where they compute in 16 bits.
     Raises SplitterError that lists every operator without an integer form.
     """
     authored, graph, ranges = _prepare(fold_wholes(graph), ranges)
@@ -77,4 +80,4 @@ def quantize(
         clip=clip,
         authored={n: q for n, q in authored.parameters.items() if n in ranges},
     )
-    return convert(graph, parameters, npu=npu, ranges=known)
+    return convert(graph, parameters, npu=npu, ranges=known, fine=fine)

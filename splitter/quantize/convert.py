@@ -17,18 +17,15 @@ from splitter.ops.boxes import PICKS
 from splitter.ops.registry import Emitter
 from splitter.quantize import lookup
 from splitter.quantize.kernels import KERNELS, data_inputs, needs_table
+from splitter.quantize.long_rows import is_long, write_long_softmax
 from splitter.quantize.masks import MARGIN
 from splitter.quantize.movement import extremes_asked
 from splitter.quantize.parameters import Parameters
 from splitter.quantize.picks import write_picks
 from splitter.quantize.ranges import Ranges
 from splitter.quantize.squares import is_of_squares, write_function_of_squares
-from splitter.quantize.weights import (
-    channel_axis,
-    quantize_bias,
-    quantize_constant,
-    quantize_weights,
-)
+from splitter.quantize.weighted import write_weighted
+from splitter.quantize.weights import quantize_constant
 from splitter.quantize.written_out import (
     COMPARISONS,
     write_comparison,
@@ -46,13 +43,19 @@ STEEP = frozenset(("LOG", "RSQRT", "SQRT"))
 
 
 def convert(
-    graph: LiteGraph, parameters: Parameters, *, npu: Collection[str], ranges: Ranges
+    graph: LiteGraph,
+    parameters: Parameters,
+    *,
+    npu: Collection[str],
+    ranges: Ranges,
+    fine: Collection[str] = (),
 ) -> LiteGraph:
     """The integer form of the graph; no float tensor is left. ranges: values seen, for tables.
+    fine: units whose weights take two pieces where they compute in 16 bits.
 
     Raises SplitterError listing every operator that has no integer form.
     """
-    writer = Writer(graph, parameters, npu, ranges)
+    writer = Writer(graph, parameters, npu, ranges, fine)
     for index, op in enumerate(graph.operators):
         writer.operator(index, op)
     writer.raise_problems()
@@ -63,13 +66,19 @@ class Writer:
     """Collects the operators and tensors of the integer graph."""
 
     def __init__(
-        self, graph: LiteGraph, parameters: Parameters, npu: Collection[str], ranges: Ranges
+        self,
+        graph: LiteGraph,
+        parameters: Parameters,
+        npu: Collection[str],
+        ranges: Ranges,
+        fine: Collection[str] = (),
     ) -> None:
         self.graph, self.parameters, self.npu, self.ranges = graph, parameters, npu, ranges
+        self.fine = fine
         self.tensors: dict[str, Tensor] = {}
         self.operators: list[Operator] = []
         self.problems: list[str] = []
-        self._weighed: dict[Hashable, Tensor] = {}
+        self.weighed: dict[Hashable, Tensor] = {}
         self._rescaled: dict[tuple[str, int, Quantization, bool], str] = {}
         for name in (*graph.inputs, *graph.outputs):
             self.variable(name)
@@ -92,7 +101,7 @@ class Writer:
         elif op.code not in KERNELS:
             self.problems.append(f"{op.code} of {op.unit}")
         elif KERNELS[op.code].weighted:
-            self._weighted(index, op)
+            write_weighted(self, index, op)
         elif op.code in COMPARISONS:
             write_comparison(self, index, op)
         elif op.code == "NEG":
@@ -101,6 +110,8 @@ class Writer:
             write_wide_prelu(self, index, op)
         elif op.code in ("ARG_MAX", "ARG_MIN") and self.bits_of(op) == 16:
             write_wide_rank(self, index, op)
+        elif op.code == "SOFTMAX" and self.bits_of(op) == 16 and is_long(self, op):
+            write_long_softmax(self, index, op)
         elif self._needs_table(op) or (op.code in STEEP and self._is_steep(op)):
             self.table(index, op)
         else:
@@ -217,53 +228,6 @@ class Writer:
             return op
         shape = Tensor(f"{y.name}/shape", (len(y.shape),), "int32", np.array(y.shape, np.int32))
         return Operator("BROADCAST_TO", (x.name, self.add(shape)), op.outputs, {}, op.unit)
-
-    def _weighted(self, index: int, op: Operator) -> None:
-        """FULLY_CONNECTED and convolutions: per-channel weights, bias in 32 or 64 bits."""
-        data_at, weight_at, bias_at = KERNELS[op.code].places
-        source = op.inputs[data_at]
-        if source in self.parameters.tensors:
-            x = self.input(index, data_at, op, source)
-        else:
-            x = self.constant(op, data_at, None)
-        q = self.tensors[x].quantization
-        assert q is not None
-        weight = self.graph.tensors[op.inputs[weight_at]]
-        has_bias = len(op.inputs) > bias_at and op.inputs[bias_at]
-        bias = self.graph.tensors[op.inputs[bias_at]] if has_bias else None
-        if weight.data is None or (bias is not None and bias.data is None):
-            self.problems.append(f"{op.code} of {op.unit} with weights that are not constant")
-            return
-        dtype = "int32" if self.bits_of(op) == 8 else "int64"
-        data = None if bias is None else bias.data
-        weights = self._weights(op, weight, bias, q.scale[0], dtype)
-        inputs = [
-            name if i in (data_at, weight_at, bias_at) else self.variable(name)
-            for i, name in enumerate(op.inputs)
-        ]
-        inputs += [""] * (bias_at + 1 - len(inputs))
-        inputs[data_at], inputs[weight_at] = x, self.add(weights)
-        if bias is not None and data is not None:
-            made = quantize_bias(bias.name, data, weights, input_scale=q.scale[0], dtype=dtype)
-            inputs[bias_at] = self.add(made)
-        outputs = tuple(self.variable(name) for name in op.outputs)
-        self.operators.append(replace(op, inputs=tuple(inputs), outputs=outputs))
-
-    def _weights(
-        self, op: Operator, weight: Tensor, bias: Tensor | None, scale: float, dtype: str
-    ) -> Tensor:
-        """The integer weights, made once for all steps of a recurrence."""
-        key = (weight.name, bias.name if bias else "", scale, dtype, channel_axis(op.code))
-        if key not in self._weighed:
-            self._weighed[key] = quantize_weights(
-                weight,
-                channel_axis(op.code),
-                input_scale=scale,
-                bias=bias.data if bias else None,
-                bias_dtype=dtype,
-                lattice=self.parameters.lattice,
-            )
-        return self._weighed[key]
 
     def _needs_table(self, op: Operator) -> bool:
         return needs_table(op.code, self.bits_of(op))

@@ -16,6 +16,11 @@ from splitter.tflite.types import Array, Quantization, Tensor
 BIAS_LIMIT = {"int32": 2**30, "int64": 2**46}
 """Largest bias kept, leaving room for the products that are added to it."""
 
+FACTOR = 2.0**-30
+"""Least factor between sums and output: TFLite's kernels take one below 2**-31 as 0
+(tensorflow/lite/kernels/internal/quantization_util.cc, QuantizeMultiplier), and with it the bias of
+a channel whose weights are next to nothing."""
+
 
 def channel_axis(code: str) -> int:
     return 3 if code == "DEPTHWISE_CONV_2D" else 0
@@ -28,12 +33,14 @@ def quantize_weights(
     input_scale: float,
     bias: Array | None,
     bias_dtype: str,
+    output_scale: float = 0.0,
     lattice: bool = False,
 ) -> Tensor:
     """int8 weights with a scale for each index of `axis`.
 
-    A channel whose bias would not fit its integer type at that scale gets a larger scale. lattice:
-    weights that were integers times a scale before become these integers again.
+    A channel whose bias would not fit its integer type at that scale gets a larger scale, and so
+    does one whose sums would become nothing on their way to the output's scale (see FACTOR).
+    lattice: weights that were integers times a scale before become these integers again.
     """
     assert tensor.data is not None
     data = tensor.data.astype(np.float64)
@@ -44,6 +51,8 @@ def quantize_weights(
     if bias is not None:
         least = np.abs(bias.astype(np.float64)) / BIAS_LIMIT[bias_dtype] / input_scale
         scale = np.maximum(scale, least)
+        counts = np.abs(bias) >= output_scale / 2
+        scale = np.where(counts, np.maximum(scale, FACTOR * output_scale / input_scale), scale)
     scale = np.array([usable(s) for s in scale], np.float64)
     shaped = scale.reshape([-1 if a == axis else 1 for a in range(data.ndim)])
     values = np.clip(np.rint(data / shaped), -128 if lattice else -127, 127).astype(np.int8)

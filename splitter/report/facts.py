@@ -46,7 +46,7 @@ def width_facts(summary: Summary) -> Iterator[tuple[str, str]]:
     """("16 bits", words): what takes them and why, or what they would gain."""
     widening, comparison = summary.widening, summary.comparison
     if widening.everything:
-        yield "16 bits", "every value outside the NPU"
+        yield "16 bits", "every value outside the NPU" + _fine(widening)
     elif widening.units:
         yield "16 bits", _widened(widening)
     elif widening.samples:
@@ -69,8 +69,14 @@ def _widened(widening: Widening) -> str:
     samples = words.counted(widening.samples, "calibration sample")
     return (
         f"{units}, which gains {gain} of what 16 bits everywhere outside the NPU would "
-        f"(squared error, {samples})"
+        f"(squared error, {samples})" + _fine(widening)
     )
+
+
+def _fine(widening: Widening) -> str:
+    """What is said of weights in two pieces."""
+    units = words.counted(len(widening.fine), "unit")
+    return f"; weights of {units} in two 8-bit pieces, for twice the work" if widening.fine else ""
 
 
 def stage_facts(summary: Summary) -> Iterator[tuple[str, str]]:

@@ -47,6 +47,7 @@ def to_json(summary: Summary) -> str:
             "int16": {
                 "units": summary.widening.units,
                 "everything_outside_the_npu": summary.widening.everything,
+                "weights_in_two_pieces": summary.widening.fine,
                 "error_left": summary.widening.left,
                 "samples": summary.widening.samples,
             },

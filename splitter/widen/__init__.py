@@ -1,4 +1,5 @@
-"""Values outside the NPU in 16 bits: which ones, found by measuring, and a trial of all of them.
+"""Values outside the NPU in 16 bits, and their weights in two pieces: which ones, found by
+measuring, and a trial of 16 bits for all of them.
 
 search    units rated one by one, and chosen: `--int16 auto`
 rounding  float graphs in which some units compute as in 8 bits
@@ -16,19 +17,19 @@ from splitter.plan import Plan
 from splitter.tail import halves
 from splitter.tflite.types import LiteGraph
 from splitter.verify import Task
-from splitter.widen.rounding import group_units
+from splitter.widen.damage import Damage
+from splitter.widen.rounding import Group, group_units
 from splitter.widen.search import (
-    LEFT,
     Bench,
     Rated,
     Requantize,
     Step,
     blocks,
-    choose,
     gains,
     rate,
     samples_for,
     samples_to_judge,
+    settle,
     share,
     spread,
 )
@@ -84,30 +85,52 @@ def widen(
     count = samples_for(tail, len(groups), len(samples))
     many = samples_to_judge(tail, count, len(samples))
     judge = Bench(floats, requantize, plan, spread(samples, many), task)
-    best = judge.of_integers(everything.tensors)
+    fine = frozenset(judge.weighted(everything.tensors))
+    best = judge.of_integers(everything.tensors, fine)
     gain = gains(judge.of_integers(frozenset()), best)
     if not gain:
         return Widening(samples=many)
     bench = judge
     if many > count:
         bench = Bench(floats, requantize, plan, spread(samples, count), task)
-    rated = rate(bench, groups, gain, threads=threads, step=step)
-    return _settle(judge, rated, gain, best=share(best, gain)) or everything
+    rated = rate(bench, bench.of_group, groups, gain, threads=threads, step=step)
+
+    def of_tensors(chosen: Sequence[Rated]) -> Damage:
+        return judge.of_integers(_tensors(chosen), fine)
+
+    chosen = settle(rated, of_tensors, gain, best)
+    found = replace(everything, samples=many)
+    if len(chosen) < len(rated):
+        left = max(0.0, share(of_tensors(chosen), gain) - share(best, gain))
+        found = Widening(_tensors(chosen), _units(chosen), samples=many, left=left)
+    return replace(found, fine=_fine(judge, bench, found.tensors, threads=threads, step=step))
 
 
-def _settle(
-    bench: Bench, rated: Sequence[Rated], gain: Mapping[str, float], *, best: float
-) -> Widening | None:
-    """The least choice whose integers hold what the rating promised; None when that is all."""
-    promised, least = LEFT, 0
-    while len(chosen := choose(rated, promised, least=least)) < len(rated):
-        names = frozenset(name for one in chosen for name in one.group.tensors)
-        left = share(bench.of_integers(names), gain) - best
-        if left <= LEFT:
-            units = tuple(unit for one in chosen for unit in one.group.units)
-            return Widening(names, units, samples=len(bench.samples), left=max(0.0, left))
-        promised, least = promised / 2, 2 * len(chosen) + 1  # few judgments, whatever the ratings
-    return None
+def _fine(
+    judge: Bench, bench: Bench, wide: frozenset[str], *, threads: int, step: Step
+) -> tuple[str, ...]:
+    """The units whose weights are to take two pieces beside values of 16 bits."""
+    units = judge.weighted(wide)
+    best = judge.of_integers(wide, frozenset(units))
+    gain = gains(judge.of_integers(wide), best)
+    if not gain:
+        return ()
+    single = [Group((unit,), frozenset(), frozenset()) for unit in units]
+    groups = blocks(single, bench.floats)
+    rated = rate(bench, bench.of_weights, groups, gain, threads=threads, step=step)
+
+    def of_units(chosen: Sequence[Rated]) -> Damage:
+        return judge.of_integers(wide, frozenset(_units(chosen)))
+
+    return _units(settle(rated, of_units, gain, best))
+
+
+def _tensors(chosen: Sequence[Rated]) -> frozenset[str]:
+    return frozenset(name for one in chosen for name in one.group.tensors)
+
+
+def _units(chosen: Sequence[Rated]) -> tuple[str, ...]:
+    return tuple(unit for one in chosen for unit in one.group.units)
 
 
 def _all(floats: LiteGraph, plan: Plan) -> Widening:

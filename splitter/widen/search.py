@@ -12,11 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
 from splitter.graph import Array
 from splitter.plan import Plan
+from splitter.quantize.fine import rounded_weights
+from splitter.quantize.kernels import KERNELS
 from splitter.tail import IntegerTail, Lead, halves, real, run_float, same_border
 from splitter.tflite.facts import macs
 from splitter.tflite.types import LiteGraph
@@ -40,8 +43,15 @@ REAL = 1.3
 """A figure counts when 8 bits cost at least so many times what 16 bits still do: an eighth of
 it, as an error, can be gained."""
 
-Requantize = Callable[[frozenset[str]], LiteGraph]
-"""Tensors of 16 bits -> the integer graph; asked for the same ones again, it should remember."""
+
+class Requantize(Protocol):
+    """Tensors of 16 bits, units with weights in two pieces -> the integer graph; asked for the same
+    ones again, it should remember."""
+
+    def __call__(self, wide: frozenset[str], fine: frozenset[str] = frozenset(), /) -> LiteGraph:
+        """The integer graph."""
+
+
 Step = Callable[[int, int], None]
 
 
@@ -78,9 +88,10 @@ class Bench:
         ]
         self._reference = run_float(self.floats, self._reals)
 
-    def of_integers(self, wide: frozenset[str]) -> Damage:
-        """What the integer form with these tensors in 16 bits does, against float."""
-        lead, tail = halves(self._requantize(wide), self._plan)
+    def of_integers(self, wide: frozenset[str], fine: frozenset[str] = frozenset()) -> Damage:
+        """What the integer form does, against float, with these tensors in 16 bits and the weights
+        of these units in two pieces."""
+        lead, tail = halves(self._requantize(wide, fine), self._plan)
         borders = self._borders
         if not same_border(tail, self.integer):
             runner = Lead(lead, tail)
@@ -91,6 +102,20 @@ class Bench:
     def of_group(self, group: Group) -> Damage:
         """What 8 bits in this group alone do."""
         return self._damage(run_float(rounded(self.floats, self.integer, group), self._reals))
+
+    def of_weights(self, group: Group) -> Damage:
+        """What the weights of this group alone do in 8 bits."""
+        graph = self.floats
+        for unit in group.units:
+            graph = rounded_weights(graph, unit)
+        return self._damage(run_float(graph, self._reals))
+
+    def weighted(self, wide: frozenset[str]) -> tuple[str, ...]:
+        """Units with weights that compute in 16 bits then, in the order of the graph."""
+        tail = halves(self._requantize(wide), self._plan)[1]
+        found = (op for op in tail.operators if op.code in KERNELS and KERNELS[op.code].weighted)
+        wider = (op for op in found if tail.tensors[op.outputs[0]].dtype == "int16")
+        return tuple(dict.fromkeys(op.unit for op in wider))
 
     def _damage(self, made: Sequence[Outputs]) -> Damage:
         return damage(self._task, self._reference, made)
@@ -111,13 +136,19 @@ def share(cost: Damage, gain: Mapping[str, float]) -> float:
 
 
 def rate(
-    bench: Bench, groups: Sequence[Group], gain: Mapping[str, float], *, threads: int, step: Step
+    bench: Bench,
+    measure: Callable[[Group], Damage],
+    groups: Sequence[Group],
+    gain: Mapping[str, float],
+    *,
+    threads: int,
+    step: Step,
 ) -> list[Rated]:
     """Every group measured; the result does not depend on `threads`."""
     work = unit_work(bench.floats)
     rated = []
     with ThreadPoolExecutor(threads) as pool:
-        for group, cost in zip(groups, pool.map(bench.of_group, groups), strict=True):
+        for group, cost in zip(groups, pool.map(measure, groups), strict=True):
             total = sum(work.get(unit, 0.0) for unit in group.units)
             rated.append(Rated(group, share(cost, gain), total))
             step(len(rated), len(groups))
@@ -138,6 +169,21 @@ def choose(rated: Sequence[Rated], left: float, *, least: int = 0) -> list[Rated
         chosen.append(rated[i])
         rest -= rated[i].share
     return chosen
+
+
+def settle(
+    rated: Sequence[Rated],
+    judge: Callable[[Sequence[Rated]], Damage],
+    gain: Mapping[str, float],
+    best: Damage,
+) -> Sequence[Rated]:
+    """The least choice whose integers hold what the rating promised; else all."""
+    promised, least = LEFT, 0
+    while len(chosen := choose(rated, promised, least=least)) < len(rated):
+        if share(judge(chosen), gain) - share(best, gain) <= LEFT:
+            return chosen
+        promised, least = promised / 2, 2 * len(chosen) + 1  # few judgments, whatever the ratings
+    return rated
 
 
 def unit_work(graph: LiteGraph) -> Mapping[str, float]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pytest
 
-from splitter.quantize import calibrate, quantize
-from splitter.quantize.affine import quantize_values
 from splitter.tflite.runtime import Interpreter
-from splitter.tflite.types import Array, LiteGraph
 from splitter.tflite.write import write
-from tests.ops.lowered import Lowered, as_lite, every_lowering, parsed, real
+from tests.ops.lowered import Lowered, every_lowering, parsed
+from tests.quantize.wide import outputs, wide
 
 LENGTH = """(float[1,6,50] x, float[1,6,50] z) => (float[1,6,50] y) {
   a = Mul (x, x)
@@ -61,22 +57,6 @@ def spectra(body: str) -> Lowered:
     sample = {"x": np.moveaxis(parts, 0, -1)} if single else {"x": parts[0], "z": parts[1]}
     (_, made), *_ = every_lowering(model, [sample])
     return made
-
-
-def wide(made: Lowered) -> LiteGraph:
-    """The integer form with every value in 16 bits."""
-    ranges = calibrate(made.graph, [as_lite(made.graph, s) for s in made.samples], threads=1)
-    return quantize(made.graph, ranges, npu=(), int16=list(ranges))
-
-
-def outputs(graph: LiteGraph, sample: Mapping[str, Array]) -> Array:
-    """The real values of y."""
-    given = {}
-    for name, values in sample.items():
-        q = graph.tensors[name].quantization
-        assert q is not None
-        given[name] = quantize_values(values.astype(np.float64), q, 16).astype(np.int16)
-    return real(graph, "y", Interpreter(write(graph)).run(given)["y"])
 
 
 def test_lengths_keep_two_digits_over_three_decades() -> None:

@@ -67,8 +67,8 @@ class Case:
         self.floats = rearranged(self.lite, self.ranges)
         self.integer = cache(self._integer)
 
-    def _integer(self, wide: frozenset[str]) -> LiteGraph:
-        return quantize(self.lite, self.ranges, npu={"lead"}, int16=wide)
+    def _integer(self, wide: frozenset[str], fine: frozenset[str] = frozenset()) -> LiteGraph:
+        return quantize(self.lite, self.ranges, npu={"lead"}, int16=wide, fine=fine)
 
     def widen(self, *, threads: int = 1) -> Widening:
         return widen(self.floats, self.integer, PLAN, SAMPLES, task=NONE, threads=threads)
