@@ -23,6 +23,7 @@ from splitter.lower import lower, rewrites
 from splitter.normalize import fixed_outputs
 from splitter.options import Options
 from splitter.partition import plan
+from splitter.plain_types import type_notes
 from splitter.plan import Plan
 from splitter.progress import Progress
 from splitter.quantize import calibrate, quantize, rearranged
@@ -210,6 +211,7 @@ def run(options: Options, progress: Progress) -> Result:
             *kept_scales(lite, whole),
             *parted.notes(),
             *file_notes(source.loaded),
+            *type_notes(source.loaded),
             *source.bounds.notes(),
             *vendor_notes(artifacts.vendor, target),
         ),

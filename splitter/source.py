@@ -17,6 +17,7 @@ from splitter.layout import layout
 from splitter.model import Model, ending_at, load
 from splitter.normalize import normalize
 from splitter.options import Options
+from splitter.plain_types import plain_types
 from splitter.progress import Progress, Silent
 from splitter.remainder import Remainder, named_in_full, split_off
 from splitter.trips import Bounds, bound_loops
@@ -60,7 +61,7 @@ def read_source(options: Options, progress: Progress | None = None) -> Source:
     progress = progress or Silent()
     progress.stage("load")
     loaded = ending_at(load(options.model), options.outputs)
-    unbounded = fixed_ranges(loaded)
+    unbounded = fixed_ranges(plain_types(loaded))
     progress.stage("normalize")
     original, bounds = bound_loops(unbounded, options)
     remainder = None
