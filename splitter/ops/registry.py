@@ -54,6 +54,10 @@ class Op:
 NARROW = ("int8", "uint8", "int16", "uint16")
 """Integer types that TFLite int32 holds with room to spare."""
 
+DEEPEST = 4832
+"""Channels that DEPTHWISE_CONV_2D may write: its float kernel keeps so many sums and never ends on
+more (kAccBufferMaxSize, tensorflow/lite/kernels/internal/optimized/depthwiseconv_float.h)."""
+
 WRAPPING = frozenset(("ADD", "SUB", "MUL", "NEG", "ABS", "POW"))
 """Operators whose int32 result may lie outside a narrower type."""
 
@@ -146,7 +150,28 @@ class Emitter:
 
         `out` names a value of the graph (its last operator), else a fresh name is made.
         """
+        if code == "DEPTHWISE_CONV_2D" and shape[-1] > DEEPEST:
+            return self._by_depth(inputs, tuple(shape), out=out, hint=hint, **options)
         return self.multi(code, inputs, [(out, tuple(shape), dtype)], hint=hint, **options)[0]
+
+    def _by_depth(
+        self, inputs: Sequence[str], shape: tuple[int, ...], *, out: str, hint: str, **options: Any
+    ) -> str:
+        """DEPTHWISE_CONV_2D of slices of the channels, which the kernel takes, side by side."""
+        x, *constants = inputs
+        kernel, bias = (np.asarray(self.tensors[name].data) for name in constants)
+        size, times = self.shape(x), int(options["depth_multiplier"])
+        count = -(-shape[-1] // DEEPEST)
+        ends = [size[-1] * i // count for i in range(count + 1)]
+        parts = []
+        for first, end in zip(ends, ends[1:], strict=False):
+            piece = self.slice(x, (*(0,) * (len(size) - 1), first), (*size[:-1], end - first))
+            own = slice(first * times, end * times)
+            weights = self.const(kernel[..., own], "kernel")
+            sums = [piece, weights, self.const(bias[own], "bias")]
+            wide = (*shape[:-1], (end - first) * times)
+            parts.append(self.op("DEPTHWISE_CONV_2D", sums, wide, hint=hint, **options))
+        return self.concat(parts, len(shape) - 1, out=out)
 
     def finish(self, code: str, unit: Unit, inputs: Sequence[str], **options: Any) -> str:
         """Add the unit's last operator: it writes the unit's first output.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.ops.lowered import Case
+from tests.ops.lowered import Case, every_lowering, parsed
 
 
 def convolution(call: str, x: str, w: str, y: str, *, bias: str = "") -> str:
@@ -139,3 +140,13 @@ def test_it_computes_what_onnx_runtime_computes(case: Case) -> None:
 def test_its_int8_form_stays_close_and_holds_no_float(case: Case) -> None:
     for names, lowered in case.lowerings():
         assert lowered.integer_error() <= case.bound, names
+
+
+def test_more_channels_than_the_depthwise_kernel_ends_on_are_convolved_in_slices() -> None:
+    """As in wide EfficientViT and EfficientNet: LiteRT's float kernel hangs over 4832."""
+    body = convolution("Conv <group=2500> (", "1,2500,2,2", "5000,1,2,2", "1,5000,1,1", bias="5000")
+    x = np.random.default_rng(0).standard_normal((1, 2500, 2, 2)).astype(np.float32)
+    _, made = next(iter(every_lowering(parsed(body, opset=17), [{"x": x}])))
+    codes = [op.code for op in made.graph.operators]
+    assert codes.count("DEPTHWISE_CONV_2D") == 2 and codes[-1] == "CONCATENATION"
+    assert made.float_error() <= 1e-6 and made.integer_error() <= 0.03
