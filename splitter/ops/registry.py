@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -164,7 +165,7 @@ class Emitter:
         count = -(-shape[-1] // DEEPEST)
         ends = [size[-1] * i // count for i in range(count + 1)]
         parts = []
-        for first, end in zip(ends, ends[1:], strict=False):
+        for first, end in pairwise(ends):
             piece = self.slice(x, (*(0,) * (len(size) - 1), first), (*size[:-1], end - first))
             own = slice(first * times, end * times)
             weights = self.const(kernel[..., own], "kernel")

@@ -148,5 +148,5 @@ def test_more_channels_than_the_depthwise_kernel_ends_on_are_convolved_in_slices
     x = np.random.default_rng(0).standard_normal((1, 2500, 2, 2)).astype(np.float32)
     _, made = next(iter(every_lowering(parsed(body, opset=17), [{"x": x}])))
     codes = [op.code for op in made.graph.operators]
-    assert codes.count("DEPTHWISE_CONV_2D") == 2 and codes[-1] == "CONCATENATION"
+    assert codes.count("DEPTHWISE_CONV_2D") == 2 and "CONCATENATION" in codes
     assert made.float_error() <= 1e-6 and made.integer_error() <= 0.03
