@@ -13,8 +13,9 @@ import numpy as np
 from splitter.graph import Array
 
 NEAR, SAME = 0.1, 1e-3
-"""How far each number of a row may be off, in parts of the span of its column, to be found again,
-and to be the same. Whole numbers (indices, classes) must be equal."""
+"""How far each number of a row may be off to be found again, and to be the same: in parts of the
+span of its column, or of half its largest number where that is more (scores all near 1). Whole
+numbers (indices, classes) must be equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,7 @@ def count_found(reference: Array, candidate: Array, *, within: float = NEAR) -> 
     one, other = (np.asarray(a, np.float64).reshape(len(a), -1) for a in (reference, candidate))
     step = np.zeros(one.shape[1])
     if reference.dtype.kind == "f":
-        span = np.ptp(one, axis=0)
-        step = within * np.where(span > 0, span, np.abs(one).max(axis=0))
+        step = within * np.maximum(np.ptp(one, axis=0), np.abs(one).max(axis=0) / 2)
     free, found = np.ones(len(other), bool), 0
     for row in one:
         off = np.abs(other - row)

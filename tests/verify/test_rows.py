@@ -22,6 +22,8 @@ def test_real_numbers_may_be_off_by_a_part_of_the_span_of_their_column() -> None
     one = np.array([[0.0, 100.0], [1.0, 300.0]])
     assert count_found(one, one + np.array([0.09, 19.0])) == 2
     assert count_found(one, one + np.array([0.11, 0.0])) == 0
+    near = np.array([[0.9], [0.91]])
+    assert count_found(near, near + 0.04) == 2 and count_found(near, near + 0.06) == 0
 
 
 @pytest.mark.parametrize("rows", [0, 3])
