@@ -102,7 +102,8 @@ def _onnx_part(path: Path, manifest: Manifest) -> Iterator[ExaminedOnnx]:
 
 def _files(manifest: Manifest) -> Iterator[tuple[str, str]]:
     yield from ((part.file, part.device) for part in manifest.parts)
-    yield manifest.unsplit.file, "cpu"
+    if manifest.unsplit:
+        yield manifest.unsplit.file, "cpu"
 
 
 def _examine(path: Path, target: Target | None, *, trust: str, device: str) -> Examined:

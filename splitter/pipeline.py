@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from splitter.alone import bundle_alone
 from splitter.calibration import Division
 from splitter.calibration.take import read_samples
 from splitter.carve import carve
@@ -75,6 +76,11 @@ def run(options: Options, progress: Progress) -> Result:
     original, model, remainder = source.original, source.model, source.remainder
     progress.stage("samples")
     samples = read_samples(options, model.inputs)
+    if source.alone:
+        made = bundle_alone(options, target, source, samples, progress)
+        summary = summarize(made.data)
+        write_bundle(options.out, {**made.files, **report_files(made.data, summary)})
+        return Result(made.data.plan, made.manifest, made.comparison, summary)
     require_within(source.bounds, samples, model.inputs)
     outputs = tuple(value for value in model.outputs if value.name not in source.bounds.flags)
     asked = "none" if remainder else options.task

@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 import onnx
 
-from splitter.diagnostics import Cause, SplitterError, Unsupported
+from splitter.diagnostics import Cause, Unsupported
 from splitter.draft import Draft, Node
 from splitter.extract import extract
+from splitter.graph import Value
 from splitter.layout import layout
 from splitter.lower import refuse_unknown
 from splitter.model import Model, ending_at
@@ -68,17 +69,14 @@ def split_off(
 ) -> tuple[Model, Remainder | None]:
     """The model up to where TFLite can go, and the rest; (model, None) when it can go to the end.
 
-    Errors: SplitterError when nothing is left for TFLite, or no few values lie between.
+    Where nothing is left for TFLite, or more than `MOST` values lie between, the rest is all of it:
+    the model before it has inputs alone.
     """
     found = survey(model, shapes=shapes, bounded=False)
     if not found.causes:
         return model, None
     if not 0 < len(found.ends) <= MOST:
-        raise SplitterError(
-            f"nothing is left for TFLite: {Unsupported(found.causes).what}",
-            where="--cpu-runtime",
-            hint=_no_cut(found),
-        )
+        return _nothing(model, found.draft), _behind(model, replace(found, ends=()))
     return ending_at(model, found.ends), _behind(model, found)
 
 
@@ -172,6 +170,14 @@ def _no_cut(found: Survey) -> str:
         f"{why}; there is nothing to split, and ONNX Runtime runs the file as it is, on the CPU: "
         "onnxruntime.InferenceSession(FILE)"
     )
+
+
+def _nothing(model: Model, draft: Draft) -> Model:
+    """Inputs of static shapes, and nothing that is made of them."""
+    proto = onnx.ModelProto(ir_version=model.proto.ir_version)
+    proto.opset_import.extend(model.proto.opset_import)
+    inputs = [Value(v.name, draft.shape(v.name) or (), v.dtype) for v in model.inputs]
+    return replace(model, proto=proto, inputs=tuple(inputs), outputs=())
 
 
 def _behind(model: Model, found: Survey) -> Remainder:

@@ -43,6 +43,11 @@ class Source:
     unbounded: Model | None = None
 
     @property
+    def alone(self) -> bool:
+        """Whether nothing is left for TFLite: the ONNX part is all of it."""
+        return self.remainder is not None and not self.original.outputs
+
+    @property
     def reference(self) -> Model:
         """What the parts are compared with: the file's own Loops, where nothing else is cut off."""
         return self.unbounded or self.original
@@ -53,6 +58,12 @@ class Source:
 
     def graph(self) -> Graph:
         """Laid out and leveled. Raises SplitterError for what has no form; use `refusing`."""
+        if self.alone:
+            raise SplitterError(
+                "nothing is left for TFLite: there is no cut to look at",
+                where="--cpu-runtime",
+                hint="`split` itself writes such a model as an ONNX part alone",
+            )
         return equalize(layout(self.model))
 
 
@@ -72,6 +83,8 @@ def read_source(options: Options, progress: Progress | None = None) -> Source:
         if remainder is not None:
             results = tuple(name for name in remainder.results if name not in bounds.flags)
             remainder = replace(remainder, results=results)
+    if remainder is not None and not original.outputs:
+        return Source(loaded, original, original, remainder, options)
     with named_in_full(original, shapes=options.shapes):
         model = normalize(original, shapes=options.shapes)
     own = unbounded if bounds.loops and remainder is None else None

@@ -6,9 +6,11 @@ import numpy as np
 import onnx
 import pytest
 
-from splitter.diagnostics import SplitterError, Unsupported
+from splitter.diagnostics import Unsupported
 from splitter.graph import Array
 from splitter.model import Model
+from splitter.layout import layout
+from splitter.lower import refuse_unknown
 from splitter.normalize import normalize
 from splitter.reference import OnnxRunner
 from splitter.remainder import MOST, Remainder, named_in_full, split_off
@@ -122,10 +124,12 @@ def test_a_loop_that_data_ends_reads_values_from_before_inside_its_body(turns: i
     np.testing.assert_array_equal(pieces["y"], whole["y"])
 
 
-def test_a_model_of_which_nothing_is_left_for_tflite_is_refused_with_the_reason() -> None:
+def test_a_model_of_which_nothing_is_left_for_tflite_is_an_onnx_part_as_a_whole() -> None:
     model = as_model(model_of("g (float[4] x) => (int64[1,K] y) { y = NonZero(x) }"))
-    with pytest.raises(SplitterError, match=r"(?s)nothing is left for TFLite.*NonZero NonZero_y"):
-        split_off(model, shapes={})
+    head, remainder = cut(model)
+    assert head.outputs == () and [value.shape for value in head.inputs] == [(4,)]
+    assert [node.op_type for node in remainder.proto.graph.node] == ["NonZero"]
+    assert [port.name for port in remainder.inputs] == ["x"] and remainder.results == ("y",)
 
 
 def test_where_no_cut_helps_none_is_proposed() -> None:
@@ -141,9 +145,14 @@ def test_where_too_many_values_lie_between_their_number_is_told() -> None:
     steps = "\n".join(f"a{i} = Conv(x, w) b{i} = Relu(a{i}) c{i} = Det(b{i})" for i in many)
     outputs = ", ".join(f"float[1,4] c{i}" for i in many)
     body = f"g (float[1,3,8,8] x) => ({outputs}) <float[4,3,1,1] w> {{ {steps} }}"
-    with pytest.raises(SplitterError) as refused:
-        split_off(as_model(model_of(body)), shapes={})
+    model = as_model(model_of(body))
+    with pytest.raises(Unsupported) as refused, named_in_full(model, shapes={}):
+        refuse_unknown(layout(normalize(model)))
     assert f"{MOST + 1} values lie between" in refused.value.hint
+    head, remainder = cut(model)
+    assert head.outputs == () and remainder.operators == 3 * (MOST + 1), (
+        "all of it is the ONNX part"
+    )
 
 
 UNWRITTEN = """g (float[1,2,8,8] x) => (float[K,2] y, float[1] d) <float[2,2,3,3] w> {

@@ -71,11 +71,12 @@ def onnx_file(index: int, device: Device = "cpu") -> str:
 
 @dataclass(frozen=True)
 class Artifacts:
-    """The files as bytes: each TFLite part in order, the whole, the float one if kept, the ONNX
-    part if there is one, and the parts for a vendor's compiler that reads ONNX."""
+    """The files as bytes: each TFLite part in order, the whole (None where nothing is TFLite), the
+    float one if kept, the ONNX part if there is one, and the parts for a vendor's compiler that
+    reads ONNX."""
 
     parts: tuple[bytes, ...]
-    unsplit: bytes
+    unsplit: bytes | None
     float_file: bytes | None = None
     remainder: bytes | None = None
     vendor: Mapping[int, VendorPart] = field(default_factory=dict)
@@ -86,7 +87,8 @@ class Artifacts:
             part_file(i, device): data
             for i, (device, data) in enumerate(zip(devices, self.parts, strict=True))
         }
-        files[UNSPLIT_FILE] = self.unsplit
+        if self.unsplit is not None:
+            files[UNSPLIT_FILE] = self.unsplit
         if self.float_file is not None:
             files[FLOAT_FILE] = self.float_file
         if self.remainder is not None:
@@ -159,7 +161,9 @@ def build_manifest(
         ),
         parts=tuple(entries),
         remainder=_onnx_part(remainder, onnx_file(len(parts)), digests) if remainder else None,
-        unsplit=FileEntry(file=UNSPLIT_FILE, sha256=digests[UNSPLIT_FILE]),
+        unsplit=FileEntry(file=UNSPLIT_FILE, sha256=digests[UNSPLIT_FILE])
+        if UNSPLIT_FILE in digests
+        else None,
         float_file=FileEntry(file=FLOAT_FILE, sha256=digests[FLOAT_FILE])
         if FLOAT_FILE in digests
         else None,

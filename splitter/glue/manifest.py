@@ -70,7 +70,7 @@ class Manifest(Entry):
     loops: tuple[LoopEntry, ...] = ()
     parts: tuple[PartEntry, ...]
     remainder: OnnxPart | None = None
-    unsplit: FileEntry
+    unsplit: FileEntry | None
     float_file: FileEntry | None = Field(validation_alias="float", serialization_alias="float")
 
     def to_json(self) -> str:
@@ -92,7 +92,7 @@ class Manifest(Entry):
                 parts.append(FileEntry(file=part.vendor.file, sha256=part.vendor.sha256))
         if self.remainder:
             parts.append(FileEntry(file=self.remainder.file, sha256=self.remainder.sha256))
-        return (*parts, self.unsplit, *([self.float_file] if self.float_file else []))
+        return (*parts, *(file for file in (self.unsplit, self.float_file) if file))
 
 
 _NUMBER_LIST = re.compile(r"\[\s+((?:-?\d[\d.e+-]*,?\s+)+)\]")

@@ -95,7 +95,12 @@ def onnx_facts(summary: Summary) -> Iterator[tuple[str, str]]:
     outputs = summary.comparison.findings.behind
     yield "ONNX part", f"float, in ONNX Runtime, for {summary.onnx_part.reasons} and what follows"
     cut = ", ".join(f"{o.name} {words.error(o.cut)}" for o in outputs)
-    yield "its cut", f"on float values against the ONNX file: relative RMS {cut}"
+    yield (
+        "its cut" if summary.parts else "it gives",
+        f"on float values against the ONNX file: relative RMS {cut}",
+    )
+    if not summary.parts:
+        return
     yield "its outputs", "after the integer parts: " + "; ".join(map(_behind, outputs))
 
 

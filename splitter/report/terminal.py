@@ -143,6 +143,21 @@ def _figures(summary: Summary) -> Table:
 
 
 def _figure_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    if summary.parts:
+        yield from _integer_rows(summary)
+    else:
+        yield "time", "unknown: nothing runs as TFLite; glue/run.py --bench measures it"
+    for fact in stage_facts(summary):
+        yield fact
+    yield from onnx_facts(summary)
+    for fact in decision_facts(summary.comparison):
+        yield fact
+    for note in summary.notes:
+        yield "note", note
+
+
+def _integer_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Time, precision and rules of the TFLite parts."""
     best = summary.candidates[0]
     others = [row for row in summary.candidates[1:] if row.segments <= best.segments]
     beside = "".join(f"; {row.name}: {words.milliseconds(row.total_ms)}" for row in others)
@@ -157,10 +172,3 @@ def _figure_rows(summary: Summary) -> Iterator[tuple[str, str]]:
     if npu:
         share = f"{summary.proxies} of {words.counted(npu, 'unit')} on the NPU"
         yield "rules", f"{share} rest on rules of a sibling NPU (proxies)"
-    for fact in stage_facts(summary):
-        yield fact
-    yield from onnx_facts(summary)
-    for fact in decision_facts(summary.comparison):
-        yield fact
-    for note in summary.notes:
-        yield "note", note

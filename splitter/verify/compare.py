@@ -148,7 +148,7 @@ def measure(
         if run.behind is not None:
             sets.add(*run.behind.results, fixed=run.behind.fixed)
             handed = _handed(run, outputs)
-        for stage, reference, candidate in _pairs(run):
+        for stage, reference, candidate in _pairs(run) if outputs else ():
             if stage == "conversion" and run.tie is not None:
                 ties.append(run)
                 continue

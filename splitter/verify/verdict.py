@@ -307,6 +307,8 @@ def _lost(name: str, loss: float, limit: float, gates: Gates, *, many: bool) -> 
 
 def _facts(findings: Findings) -> Iterator[str]:
     """The good news, in words."""
+    if not findings.stages:
+        yield "nothing runs as TFLite, and the ONNX part gives what the file gives"
     split = findings.stage("split")
     if split and split.bit_equal:
         yield "the parts equal the whole bit for bit"

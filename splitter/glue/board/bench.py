@@ -35,7 +35,7 @@ def measure(runner: Runner, arrays: Mapping[str, Array], runs: int) -> dict[str,
     for _ in range(WARMUP):
         runner.infer(feeds)
     laps = [runner.infer(feeds).laps[0] for _ in range(runs)]
-    runtime = load_runtime(runner.settings.runtime)
+    runtime = _runtime(runner)
     return {
         "format": "splitter measurements",
         "schema_version": 1,
@@ -43,7 +43,7 @@ def measure(runner: Runner, arrays: Mapping[str, Array], runs: int) -> dict[str,
         "manifest_sha256": runner.bundle.sha256,
         "source": runner.bundle.source,
         "machine": {"arch": platform.machine(), "system": platform.platform()},
-        "runtime": {"name": runtime.name, "version": runtime.version},
+        "runtime": runtime,
         "settings": asdict(runner.settings),
         "runs": runs,
         "warmup": WARMUP,
@@ -53,6 +53,14 @@ def measure(runner: Runner, arrays: Mapping[str, Array], runs: int) -> dict[str,
         "remainder": _remainder(runner, laps),
         "total_ms": _spread([lap.total for lap in laps]),
     }
+
+
+def _runtime(runner: Runner) -> dict[str, str]:
+    """What runs the parts; ONNX Runtime where its part is all there is."""
+    if runner.remainder is not None and not runner.engines:
+        return {"name": "onnxruntime", "version": runner.remainder.version}
+    runtime = load_runtime(runner.settings.runtime)
+    return {"name": runtime.name, "version": runtime.version}
 
 
 def random_inputs(bundle: Bundle) -> dict[str, Array]:

@@ -255,6 +255,10 @@ class Bundle:
     def _join(self) -> None:
         """One part that is the whole model; an output keeps the name of its tensor."""
         entry = self.manifest["unsplit"]
+        if not entry:
+            raise BadInput(
+                "nothing of this bundle runs as TFLite: there is no whole to run instead"
+            )
         ports = [port for port in self.outputs.values() if "part" in port.source]
         whole = {str(port.source["output"]): port.tensor for port in ports}
         self.parts = (
@@ -288,7 +292,8 @@ class Bundle:
     def _check_hashes(self) -> None:
         wrong = []
         more = self.manifest.get("remainder")
-        for entry in [*self.manifest["parts"], self.manifest["unsplit"], *([more] if more else [])]:
+        whole = [entry for entry in (self.manifest["unsplit"], more) if entry]
+        for entry in [*self.manifest["parts"], *whole]:
             path = self._inside(str(entry["file"]))
             if not path.is_file():
                 wrong.append(f"{entry['file']} is missing")
