@@ -8,9 +8,9 @@ import pytest
 
 from splitter.diagnostics import Unsupported
 from splitter.graph import Array
-from splitter.model import Model
 from splitter.layout import layout
 from splitter.lower import refuse_unknown
+from splitter.model import Model
 from splitter.normalize import normalize
 from splitter.reference import OnnxRunner
 from splitter.remainder import MOST, Remainder, named_in_full, split_off
