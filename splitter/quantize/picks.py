@@ -37,6 +37,8 @@ LIMIT = 2**31 - 1
 
 def fold_wholes(graph: LiteGraph) -> LiteGraph:
     """Operators of one `Whole` as one operator of its code, which is not of TFLite."""
+    if not any(op.whole for op in graph.operators):
+        return graph
     operators: list[Operator] = []
     for whole, run in groupby(graph.operators, key=lambda op: op.whole):
         body = tuple(run)
@@ -58,6 +60,8 @@ def _leaves(graph: LiteGraph, name: str, whole: Whole) -> bool:
 
 def unfold_wholes(graph: LiteGraph, former: LiteGraph) -> LiteGraph:
     """The float operators again. former: the graph that they were folded in."""
+    if not any(op.code == PICKS for op in graph.operators):
+        return graph
     operators: list[Operator] = []
     for op in graph.operators:
         if op.code != PICKS:

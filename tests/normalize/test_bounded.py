@@ -125,6 +125,16 @@ REFUSED = {
 }  # fmt: skip
 
 
+def test_more_picks_than_are_written_out_are_refused_with_the_numbers_and_what_helps() -> None:
+    text = """g (float[1,9000,4] b, float[1,90,9000] s) => (int64[K,3] y)
+      <int64[1] most = {200}, float[1] iou = {0.5}> { y = NonMaxSuppression(b, s, most, iou) }"""
+    with pytest.raises(Unsupported) as caught:
+        normalize(as_model(model_of(text, opset=18)))
+    assert "200 picks from 9000 boxes in 90 classes" in caught.value.what
+    assert "NonMaxSuppression_y" in caught.value.what
+    assert "--cpu-runtime onnxruntime" in caught.value.hint
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_mixes_rows_is_refused_with_the_node_that_decides_and_the_one_that_mixes(
     name: str,

@@ -97,6 +97,39 @@ def test_integers_decide_as_the_values_that_they_stand_for(wide: bool, center: i
     assert same >= (10 if wide else 12)  # 16 bits of coordinates do not all fit
 
 
+APART = """(float[9,4] b, float[9] s, int64[9] c) => (int64[n] keep) <int64[1] zero = {0},
+  int64[1] one = {1}, int64[1] two = {2}, int64[1] all = {9}, float[1] iou = {0.3},
+  float unit = {1.0}> {
+    largest = ReduceMax<keepdims = 0>(b) step = Add(largest, unit) f = Cast<to = 1>(c)
+    offsets = Mul(f, step) o = Unsqueeze(offsets, one) moved = Add(b, o)
+    b3 = Unsqueeze(moved, zero) s2 = Unsqueeze(s, zero) s3 = Unsqueeze(s2, zero)
+    picks = NonMaxSuppression(b3, s3, all, iou)
+    column = Gather<axis = 1>(picks, two) keep = Squeeze(column, one)
+  }"""
+
+
+def apart_sample(seed: int) -> dict[str, Array]:
+    """Boxes of 90 classes in the same 10 pixels."""
+    random = np.random.default_rng(seed)
+    start, size = random.uniform(0, 5, (9, 2)), random.uniform(2, 5, (9, 2))
+    boxes = np.concatenate([start, start + size], axis=1)
+    scores, classes = random.permutation(9) / 9 + 0.1, random.integers(86, 90, 9)
+    return {"b": boxes.astype(np.float32), "s": scores.astype(np.float32), "c": classes}
+
+
+def test_boxes_that_are_moved_apart_by_class_keep_their_precision_in_integers() -> None:
+    """In 8 bits 90 classes of 10 pixels side by side would have steps of 4 pixels."""
+    model = parsed(APART, opset=18)
+    samples = [apart_sample(seed) for seed in range(12)]
+    whole = integers(first_lowerings(graph_of(model)), samples)
+    interpreter = Interpreter(write(whole))
+    for one in samples:
+        raw = {n: as_integers(one[n], whole.tensors[n]) for n in ("b", "s")}
+        real = {n: as_real(raw[n], whole.tensors[n]) for n in raw}
+        made = interpreter.run({**raw, "c": one["c"].astype(np.int32)})["keep"]
+        np.testing.assert_array_equal(made, run_onnx(model, {**real, "c": one["c"]})["keep"])
+
+
 def as_integers(array: Array, tensor: Tensor) -> Array:
     q = quantization(tensor)
     info = np.iinfo(tensor.dtype)
