@@ -103,7 +103,9 @@ def _open_ended(manifest: Manifest) -> list[str]:
     """Outputs that have as many rows as the data decides."""
     outputs = manifest.remainder.outputs if manifest.remainder else ()
     names = [o.name for o in outputs if o.shape is None or None in o.shape]
-    return [_inline(name) for name in (*(o.name for o in manifest.outputs if o.open), *names)]
+    whole = {piece: join.name for join in manifest.joined for piece in join.pieces}
+    own = (whole.get(output.name, output.name) for output in manifest.outputs if output.open)
+    return [_inline(name) for name in dict.fromkeys((*own, *names))]
 
 
 def _flags(target: Target) -> str:

@@ -141,5 +141,5 @@ def test_several_batches_at_once_are_refused_as_their_rows_would_come_without_a_
     bundle: Made,
 ) -> None:
     runner = Runner(Bundle(bundle[0]), Settings())
-    with pytest.raises(BadInput, match="one batch at a time"):
+    with pytest.raises(BadInput, match="one batch at a time: found, places would"):
         runner.run({"x": np.concatenate([sample(1.0)["x"]] * 2)})

@@ -203,8 +203,9 @@ class Bundle:
     @property
     def open_ended(self) -> tuple[str, ...]:
         """Outputs that have as many rows as the data decides."""
-        names = tuple(port.name for port in self.outputs.values() if port.open)
-        return (*names, *(self.remainder.open_ended if self.remainder else ()))
+        whole = {piece: join.name for join in self.joins for piece in join.pieces}
+        names = [whole.get(n, n) for n, port in self.outputs.items() if port.open]
+        return (*dict.fromkeys(names), *(self.remainder.open_ended if self.remainder else ()))
 
     def _part(self, index: int, entry: Mapping[str, Any]) -> Part:
         return Part(
