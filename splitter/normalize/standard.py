@@ -14,6 +14,7 @@ import numpy as np
 from splitter.draft import Draft, Node
 from splitter.normalize.exchange import elem_type
 from splitter.normalize.fold import fold_constants, infer
+from splitter.normalize.reverse import write_reverse
 from splitter.normalize.writer import Writer
 
 CONTRIB = "com.microsoft"
@@ -256,7 +257,7 @@ def _computed_clip(draft: Draft, node: Node) -> None:
 Table = dict[str, Callable[[Draft, Node], None]]
 _STANDARD: Table = {
     "CastLike": _cast_like, "Clip": _computed_clip, "Concat": _drop_empty,
-    "Split": _split_off_nothing,
+    "Split": _split_off_nothing, "ReverseSequence": write_reverse,
     "GlobalAveragePool": _global_pool("ReduceMean"), "GlobalMaxPool": _global_pool("ReduceMax"),
     "Attention": _attention,
     # written without a domain by ONNX Runtime's optimizer:

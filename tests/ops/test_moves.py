@@ -29,6 +29,14 @@ CASES = [
         "(float[3,8] x) => (float[3,3] y) <int64[1] s = {-2}, int64[1] e = {-9}, int64[1] a = {1},"
         " int64[1] t = {-3}> { y = Slice (x, s, e, a, t) }",
     ),
+    *(
+        Case(
+            f"ReverseSequence {name}",
+            f"(float[5,3,4] x) => (float[5,3,4] y) <int64[3] n = {{{lengths}}}>"
+            f" {{ y = ReverseSequence <time_axis=0, batch_axis=1> (x, n) }}",
+        )
+        for name, lengths in (("of all", "5, 5, 5"), ("of some", "5, 1, 3"), ("alike", "4, 4, 4"))
+    ),
     Case("DepthToSpace", image("DepthToSpace <blocksize=2> (x)", "1,3,10,14", size="1,12,5,7")),
     Case(
         "DepthToSpace CRD",
