@@ -101,7 +101,7 @@ def runs(
             raw = {key.partition("/")[2]: array[0] for key, array in result.raw.items()}
             fourth = pool.submit(trial.tail.run, raw) if trial.tail and index < trial.runs else None
             expected = pool.submit(reference.run, sample).result()
-            tie = near_tie(ranked.of(expected, other.result()))
+            tie = near_tie(ranked.of({**sample, **expected}, other.result()))
             integer = dict(one.result().values)
             for name, tensor in inner.items():
                 if raw[name].shape == expected[name].shape:
@@ -197,6 +197,7 @@ class Rankings:
     """The TopK operators that both the ONNX file and the float graph have, in the file's order."""
 
     def __init__(self, original: Model, lite: LiteGraph) -> None:
+        self._inputs = {value.name for value in original.inputs}
         self._nodes = [
             node
             for node in original.proto.graph.node
@@ -205,8 +206,9 @@ class Rankings:
 
     @property
     def reference(self) -> list[str]:
-        """Names of what ONNX Runtime must give besides: scores and indices."""
-        return [name for node in self._nodes for name in (node.input[0], node.output[1])]
+        """Names of what ONNX Runtime must give besides: scores that are no input, and indices."""
+        named = [name for node in self._nodes for name in (node.input[0], node.output[1])]
+        return [name for name in named if name not in self._inputs]
 
     @property
     def candidate(self) -> list[str]:

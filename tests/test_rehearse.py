@@ -87,3 +87,17 @@ def test_an_index_outside_of_its_table_is_one_message(
     told = capfd.readouterr().err
     assert "GATHER (writes rows): gather index out of bounds" in told and "hint" in told
     assert "Traceback" not in told and not (tmp_path / "out").exists()
+
+
+def test_a_ranking_of_the_model_s_own_input_is_verified_as_any_other(tmp_path: Path) -> None:
+    body = """(float[1,12] x) => (float[1,3] best, int64[1,3] places) <int64[1] k = {3}> {
+      best, places = TopK(x, k)
+    }"""
+    onnx.save(parsed(body, opset=18), tmp_path / "ranks.onnx")
+    data = np.random.default_rng(0).permuted(np.tile(np.arange(12), (6, 1)), axis=1)
+    np.savez(tmp_path / "x.npz", x=data.reshape(6, 1, 12).astype(np.float32))
+    options = Options(
+        tmp_path / "ranks.onnx", "cpu", tmp_path / "out", calibration=str(tmp_path / "x.npz")
+    )
+    result = run(options, Silent())
+    assert result.trusted and (tmp_path / "out" / "manifest.json").is_file()
