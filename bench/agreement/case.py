@@ -1,8 +1,9 @@
 """One graph for all targets, in a process of its own; the rows are a line of JSON on stdout.
 
 `python -m bench.agreement.case PATH KIND VELA TARGET...`. Where the compiler ends on a whole file
-it is asked again with the kinds of operators that the rules refuse there kept from it, and those
-kinds are not compared.
+it is asked again with the kinds of operators that the rules refuse there kept from it, then with these
+operators cut out of the file (what Vela calls no valid TFLite it does not even place on the CPU);
+what it was not asked is not compared.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 
 from bench.agreement.integer_files import Prepared, integer_file, prepared
@@ -22,7 +23,7 @@ from splitter.latency import npu_work
 from splitter.rules.schema import Target
 from splitter.rules.support import check_lite
 from splitter.rules.targets import load_target
-from splitter.tflite.types import LiteGraph
+from splitter.tflite.types import LiteGraph, Operator
 from splitter.tflite.write import write
 
 Refused = Mapping[tuple[str, ...], tuple[Reason, ...]]
@@ -75,26 +76,51 @@ def compare(name: str, ready: Prepared, target: Target, program: str) -> Row:
     row.operators = len(graph.operators)
     refused = {op.outputs: why for op, why in check_lite(graph, target, trust="inferred")}
     answer = compiled(write(graph), target, program)
+    unasked: frozenset[str] = frozenset()
     if answer.placement.failed:
         row.failed = answer.placement.failed
         codes = sorted({op.code for op in graph.operators if op.outputs in refused})
+        unasked = frozenset(op.outputs[0] for op in graph.operators if op.code in codes)
         answer = compiled(write(graph), target, program, without=codes) if codes else answer
-        row.left_out = dict(Counter(op.code for op in graph.operators if op.code in codes))
+        if answer.placement.failed and refused:
+            unasked = frozenset(outputs[0] for outputs in refused)
+            answer = compiled(write(cut_out(graph, unasked)), target, program)
+        left = (op.code for op in graph.operators if op.outputs[0] in unasked)
+        row.left_out = dict(Counter(left))
     if answer.placement.failed:
         row.status, row.reason = "compiler", answer.placement.failed
         return row
-    _fill(row, graph, refused, answer, target)
+    asked = [op for op in graph.operators if op.outputs[0] not in unasked]
+    _fill(row, graph, asked, refused, answer, target)
     return row
 
 
-def _fill(row: Row, graph: LiteGraph, refused: Refused, answer: Compiled, target: Target) -> None:
+def cut_out(graph: LiteGraph, unasked: frozenset[str]) -> LiteGraph:
+    """The graph without the operators that make these tensors: what they read becomes an output,
+    what they make an input."""
+    kept = tuple(op for op in graph.operators if op.outputs[0] not in unasked)
+    made = {name for op in kept for name in op.outputs}
+    read = [name for op in kept for name in op.inputs if name]
+    free = (name for name in read if name not in made and not graph.is_constant(name))
+    gone = [op for op in graph.operators if op.outputs[0] in unasked]
+    loose = (name for op in gone for name in op.inputs if name in made)
+    outputs = dict.fromkeys((*(name for name in graph.outputs if name in made), *loose))
+    return replace(graph, inputs=tuple(dict.fromkeys(free)), outputs=tuple(outputs), operators=kept)
+
+
+def _fill(
+    row: Row,
+    graph: LiteGraph,
+    asked: Sequence[Operator],
+    refused: Refused,
+    answer: Compiled,
+    target: Target,
+) -> None:
     npu = target.latency.npu
     if npu is None:
         raise ValueError(f"{target.name} has no NPU")
     row.their_ms, row.their_classes = answer.placement.npu_ms, dict(answer.ms)
-    for op in graph.operators:
-        if op.code in row.left_out:
-            continue
+    for op in asked:
         row.compared += 1
         ours, theirs = op.outputs not in refused, answer.placement.takes(op.outputs)
         row.on_cpu += not theirs

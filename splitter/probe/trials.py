@@ -15,6 +15,7 @@ STEPS: Mapping[str, int] = {"kernel_volume_16": 16}
 
 OTHERS: Mapping[str, tuple[Any, ...]] = {
     "dtypes": ("int32", "int16", "float32"),
+    "input_dtype": ("int32", "int16"),
     "swap": ("other",),
     "strides": ("2x1", "3x3"),
     "factor": (3, 1.5, 16, 4),

@@ -48,7 +48,8 @@ def arg(bench: Bench) -> LiteGraph:
     out = shape[:3] if last else (shape[0], 2, shape[3])
     kept = bench.dtype
     result = kept if kept in ("int32", "int64") else "int32"
-    bench.dtype = "int8" if kept in ("int32", "int64") else kept
+    plain = "int8" if kept in ("int32", "int64") else kept
+    bench.dtype = str(bench.get("input_dtype", plain))
     x = bench.data("x", shape)
     return bench.finish((x, axis), out, out_dtype=result, output_type=result.upper())
 

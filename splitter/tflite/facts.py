@@ -46,6 +46,7 @@ def _batch(view: View) -> Value:
 
 COMMON: Family = {
     "dtypes": Fact(_dtypes, "types of the data inputs and outputs"),
+    "input_dtype": Fact(lambda v: v.data[0].dtype if v.data else "none", "type of the first one"),
     "static": Fact(
         lambda v: all(d > 0 for t in v.activations for d in t.shape), "all dimensions are fixed"
     ),
