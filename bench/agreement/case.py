@@ -1,9 +1,9 @@
 """One graph for all targets, in a process of its own; the rows are a line of JSON on stdout.
 
 `python -m bench.agreement.case PATH KIND VELA TARGET...`. Where the compiler ends on a whole file
-it is asked again with the kinds of operators that the rules refuse there kept from it, then with these
-operators cut out of the file (what Vela calls no valid TFLite it does not even place on the CPU);
-what it was not asked is not compared.
+it is asked again with the kinds of operators that the rules refuse there kept from it, then with
+these operators cut out of the file (what Vela calls no valid TFLite it does not even place on the
+CPU); what it was not asked is not compared.
 """
 
 from __future__ import annotations
