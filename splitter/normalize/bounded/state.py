@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from splitter.draft import Array, Draft, Node, Type
+from splitter.normalize.exchange import elem_type
 from splitter.normalize.fold import infer
 
 LOWEST = float(np.finfo(np.float32).min)
@@ -216,13 +217,7 @@ class Rows:
         ranks = self.emit(node, "Gather", [self._ranks[mask], numbers], axis=0)
         if kind == "int64":
             return ranks
-        return self.emit(node, "Cast", [ranks], to=_elem(kind))
-
-
-def _elem(kind: str) -> int:
-    from splitter.normalize.exchange import elem_type
-
-    return elem_type(kind)
+        return self.emit(node, "Cast", [ranks], to=elem_type(kind))
 
 
 def static(known: Type | None) -> bool:
