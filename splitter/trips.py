@@ -91,9 +91,10 @@ def bound_loops(model: Model, options: Options) -> tuple[Model, Bounds]:
         inputs = [Value(v.name, shapes.get(v.name, v.shape), v.dtype) for v in model.inputs]
         samples = read_samples(options, tuple(inputs)).calibration
         seen = turns(count.model, count.told, samples.batches(tuple(inputs)))
-        most = {loop: with_margin(max(values)) for loop, values in seen.items()}
+        most = _within_tables(model, loops, options.shapes, seen)
         sources = {
-            loop: f"{len(values)} calibration samples took at most {max(values)}; half as many more"
+            loop: f"{len(values)} calibration samples took at most {max(values)}; "
+            + ("half as many more" if most[loop] == with_margin(max(values)) else "its tables end")
             for loop, values in seen.items()
         }
     made = bounded(model, most, loops)
@@ -104,6 +105,31 @@ def bound_loops(model: Model, options: Options) -> tuple[Model, Bounds]:
         for t in made.told
     )
     return made.model, Bounds(found, count.model, count.told)
+
+
+def _within_tables(
+    model: Model,
+    loops: Sequence[str],
+    shapes: Mapping[str, tuple[int, ...]],
+    seen: Mapping[str, Sequence[int]],
+) -> dict[str, int]:
+    """Turns by Loop with the margin, or as much of it as what is read by the turn's number has."""
+    largest = {loop: max(1, max(values)) for loop, values in seen.items()}
+    spare = {loop: with_margin(max(values)) - largest[loop] for loop, values in seen.items()}
+    while True:
+        most = {loop: largest[loop] + spare[loop] for loop in seen}
+        if not any(spare.values()) or _fits(bounded(model, most, loops).model, shapes):
+            return most
+        spare = {loop: max(0, more - 1) for loop, more in spare.items()}
+
+
+def _fits(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether nothing reads at a known place that is not there."""
+    try:
+        opened(model, shapes=shapes)
+    except SplitterError:
+        return False
+    return True
 
 
 def with_margin(seen: int) -> int:

@@ -235,6 +235,31 @@ def test_a_file_without_such_loops_is_left_alone(tmp_path: Path) -> None:
     assert bounded(model, {"": 3}, []).model is model
 
 
+TABLE = """g (float[1,4] x, int64 n) => (float[1,4] y) <float[4,4] w> {
+  y = Loop(n, , x)<body = b (int64 i, bool e, float[1,4] s) => (bool d, float[1,4] t) {
+    d = Identity(e) row = Gather<axis = 0>(w, i) t = Add(s, row)
+  }>
+}"""
+
+
+def test_the_margin_ends_where_what_a_turn_reads_ends(tmp_path: Path) -> None:
+    options = save(tmp_path, [0, 1, 2, 3] * 4)
+    onnx.save(model_of(TABLE, opset=18), options.model)
+    run(options, Silent())
+    (entry,) = json.loads((options.out / "manifest.json").read_text())["loops"]
+    assert entry["turns"] == 4, "with the margin 5, of 4 rows"
+    assert entry["source"].endswith("its tables end")
+    made = Runner(Bundle(options.out), Settings()).run(sample(4)).outputs["y"]
+    assert np.abs(made - OnnxRunner(options.model).run(sample(4))["y"]).mean() < 0.2
+
+
+def test_more_turns_than_a_table_has_rows_are_one_message(tmp_path: Path) -> None:
+    options = save(tmp_path, [0, 1, 2, 3] * 4)
+    onnx.save(model_of(TABLE, opset=18), options.model)
+    with pytest.raises(SplitterError, match="it reads at 4 of 4"):
+        run(replace(options, max_trips=6), Silent())
+
+
 FOUND = """g (float[1,4] x, int64 n) => (float[1,4] y, int64[2,k] places) <float[4,4] w> {
   BEFORE
   zero = Constant<value = int64 {0}>()

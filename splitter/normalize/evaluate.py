@@ -153,7 +153,11 @@ def _expand(inputs: list[Any], _: Attrs) -> Any:
 
 
 def _gather(inputs: list[Any], attrs: Attrs) -> Any:
-    return np.take(inputs[0], inputs[1].astype(np.int64), axis=attrs.get("axis", 0))
+    axis, index = attrs.get("axis", 0), inputs[1].astype(np.int64)
+    length = inputs[0].shape[axis]
+    if index.size and not (-length <= index.min() and index.max() < length):
+        return None  # ONNX Runtime has nothing there either
+    return np.take(inputs[0], index, axis=axis)
 
 
 def _concat(inputs: list[Any], attrs: Attrs) -> Any:

@@ -1,8 +1,8 @@
 """What is wrong with the file itself: nodes that no runtime runs on the shapes they are given.
 
 Decides by what ONNX's own inference has against a node, and by the lengths that it does not compare
-(elements of a Reshape, channels of a convolution). What is valid but has no static form is for
-`require_static` to tell.
+(elements of a Reshape, channels of a convolution, places that a Gather reads). What is valid but
+has no static form is for `require_static` to tell.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def refuse_invalid(draft: Draft) -> None:
     raise SplitterError(
         f"the file is not valid: {who} not fit what is given:\n  {listed}",
         hint="export the model again, or correct these nodes; no runtime runs them as they are. "
-        "Where --shape was given, other lengths may fit",
+        "Where --shape or --max-trips was given, other lengths or fewer turns may fit",
     )
 
 
@@ -46,12 +46,23 @@ def _unequal(draft: Draft, node: Node) -> str:
         to = draft.shape(node.outputs[0])
         if first is not None and to is not None and prod(first) != prod(to):
             return f"{list(first)} has {prod(first)} elements, {list(to)} {prod(to)}"
+    if node.op == "Gather" and first is not None:
+        return _outside(draft, node, first[node.attrs.get("axis", 0)])
     if node.op in ("Conv", "ConvTranspose") and first and second:
         groups = node.attrs.get("group", 1)
         takes = second[1] * groups if node.op == "Conv" else second[0]
         if first[1] != takes:
             return f"{list(second)} takes {takes} channels, {list(first)} has {first[1]}"
     return ""
+
+
+def _outside(draft: Draft, node: Node, length: int | None) -> str:
+    """A place that is known, and is not there."""
+    places = draft.constant(node.inputs[1])
+    if places is None or not places.size or length is None:
+        return ""
+    wrong = [int(place) for place in places.reshape(-1) if not -length <= place < length]
+    return f"it reads at {wrong[0]} of {length}" if wrong else ""
 
 
 def _given(draft: Draft, node: Node) -> str:

@@ -88,3 +88,12 @@ def test_a_body_that_onnx_cannot_infer_without_its_surroundings_is_not_called_wr
     assert [node.op for node in draft.rejected if draft.alive(node)] == ["Loop"]
     with pytest.raises(Unsupported, match="Loop"):
         normalize(as_model(model_of(body, opset=11)))
+
+
+@pytest.mark.parametrize("place", [3, -4])
+def test_a_place_that_is_not_there_is_told_with_its_node(place: int) -> None:
+    body = f"""g (float[3,2] x) => (float[2] y) {{
+      i = Constant<value = int64 {{{place}}}>() row = Gather<axis = 0>(x, i) y = Relu(row)
+    }}"""
+    with pytest.raises(SplitterError, match=rf"Gather Gather_row: it reads at {place} of 3"):
+        normalize(as_model(model_of(body)))
