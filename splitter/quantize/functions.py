@@ -177,8 +177,11 @@ class _Losses:
             return False
         if not across and len(root) == 2 and any(op.code in PAIRS for op in cone):
             return True
-        made = {op.outputs[0] for op in cone}
-        steep = [op for op in cone if op.code in STEEP and op.inputs[0] in made]
+        reach = {name: {name} for name in root}
+        for op in cone:
+            reach[op.outputs[0]] = {r for name in op.inputs for r in reach.get(name, ())}
+        inside = [op for op in cone if op.code in STEEP and op.inputs[0] not in root]
+        steep = [op for op in inside if len(reach[op.inputs[0]]) == len(root)]
         return any(wide or self._steep(graph, op) > LOSS for op in steep)
 
     def _steep(self, graph: LiteGraph, op: Operator) -> float:

@@ -57,3 +57,18 @@ def test_where_the_least_is_asked_for_the_least_entry_is_no_mean() -> None:
     assert q is not None and table_of_log.data is not None
     least = (int(table_of_log.data.min()) - q.zero_point[0]) * q.scale[0]
     assert least <= np.log(powers()).min() + q.scale[0]
+
+
+def test_a_logarithm_held_above_a_part_of_its_largest_keeps_its_means() -> None:
+    body = """(float[1,400] x) => (float[1,400] y) {
+      axes = Constant<value = int64[1] {1}>()
+      span = Constant<value = float {-20.0}>()
+      tiny = Constant<value = float {1e-9}>()
+      safe = Max (x, tiny)
+      decibels = Log (safe)
+      most = ReduceMax<keepdims = 1> (decibels, axes)
+      floor = Add (most, span)
+      y = Max (decibels, floor)
+    }"""
+    made = next(m for _, m in every_lowering(parsed(body, opset=18), [{"x": powers()}]))
+    assert made.integer_error() <= 1.01 * lowered().integer_error()
