@@ -121,9 +121,12 @@ class _Kind:
 
     constants: dict[str, Array] = field(default_factory=dict)
     elem: int = TensorProto.BOOL
+    names: set[str] = field(default_factory=set)
 
     def learn(self, graph: onnx.GraphProto) -> None:
-        """The small constants of a graph and those in it."""
+        """The small constants of a graph and those in it, and all names of values."""
+        self.names |= {info.name for info in (*graph.input, *graph.initializer)}
+        self.names |= {name for node in _every(graph) for name in (*node.input, *node.output)}
         for tensor in tensors(graph):
             if tensor.name and numpy_size(tensor) <= SMALL:
                 self.constants[tensor.name] = array_of(tensor)
@@ -308,8 +311,11 @@ class _Loop:
         return out
 
     def _name(self, stem: str) -> str:
-        self._fresh += 1
-        return f"{self.path}/{stem}" if self._fresh == 1 else f"{self.path}/{stem}_{self._fresh}"
+        name = ""
+        while not name or name in self._kind.names:
+            self._fresh += 1
+            name = f"{self.path}/{stem}" + (f"_{self._fresh}" if self._fresh > 1 else "")
+        return name
 
 
 def numpy_size(tensor: onnx.TensorProto) -> int:

@@ -110,7 +110,13 @@ def run(options: Options, progress: Progress) -> Result:
         exact = lower(graph, {unit: verdict.lowering for unit, verdict in support.cpu.items()})
     progress.stage("calibrate")
     batches = samples.calibration.batches(model.inputs)
-    ranges = calibrate(lite, batches, threads=options.threads, progress=progress.step)
+    ranges = calibrate(
+        lite,
+        batches,
+        flags=source.bounds.flags,
+        threads=options.threads,
+        progress=progress.step,
+    )
     progress.stage("quantize")
     parted = part_outputs(lite, ranges, whole=options.int16)
     on_npu, demands = units_on(chosen, "npu"), demands_of(target)

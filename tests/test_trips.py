@@ -288,3 +288,44 @@ def test_with_an_onnx_part_a_loop_is_bounded_where_it_is_before_that(
     assert source.remainder.results == ("y", "places")
     assert [bound.most for bound in source.bounds.loops] == ([3] if place == "before" else [])
     assert ("Loop" in {n.op_type for n in source.remainder.proto.graph.node}) == (place == "behind")
+
+
+@pytest.mark.parametrize("turns", [2, 3])
+def test_turns_that_few_or_no_samples_take_are_calibrated_too(turns: int, tmp_path: Path) -> None:
+    growing = """g (float[1,4] x, int64 n) => (float[1,4] y) <float[4,4] w> {
+      y = Loop(n, , x)<body = b (int64 i, bool e, float[1,4] s) => (bool d, float[1,4] t) {
+        d = Identity(e) t = Add(s, s)
+      }>
+    }"""
+    options = save(tmp_path, [0, 1, 2] * 8)
+    onnx.save(model_of(growing, opset=18), options.model)
+    run(options, Silent())
+    arrays = {"x": np.asarray([[1, -1, 0.5, -0.5]], np.float32), "n": np.asarray(turns, np.int64)}
+    made = Runner(Bundle(options.out), Settings()).run(arrays).outputs["y"]
+    expected = OnnxRunner(options.model).run(arrays)["y"]
+    assert np.sqrt(np.mean((made - expected) ** 2) / np.mean(expected**2)) < 0.1
+
+
+def test_counts_of_several_runs_stand_along_the_first_axis(bundle: Made) -> None:
+    runner = Runner(Bundle(bundle[0]), Settings())
+    x = np.concatenate([sample(n)["x"] for n in (0, 2, 3)]) * np.float32(0.4)
+    made = runner.run({"x": x, "n": np.asarray([0, 2, 3], np.int64)}).outputs["y"]
+    for row, n in enumerate((0, 2, 3)):
+        alone = runner.run({"x": x[row : row + 1], "n": np.asarray(n, np.int64)}).outputs["y"]
+        assert np.array_equal(made[row : row + 1], alone)
+    with pytest.raises(BadInput, match="different numbers of batches"):
+        runner.run({"x": x, "n": np.asarray([0, 2], np.int64)})
+
+
+def test_new_names_leave_those_of_the_file_alone() -> None:
+    model = as_model(model_of(COUNTED, opset=18))
+    loops = waiting(model, {})
+    first = bounded(model, {"": 2}, loops).model.proto
+    spoiled = model_of(COUNTED, opset=18)
+    own = {out for node in spoiled.graph.node for out in node.output}
+    taken = {out for node in first.graph.node for out in node.output} - own
+    assert taken
+    for name in sorted(taken):
+        spoiled.graph.node.append(onnx.helper.make_node("Identity", ["x"], [name]))
+    made = bounded(as_model(spoiled), {"": 2}, loops).model.proto
+    onnx.checker.check_model(made)

@@ -9,7 +9,7 @@ value which is not there is calibrated by itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from splitter.compare.chunks import Chunk, chunks, digest_of, ranks
@@ -68,17 +68,19 @@ class Workshop:
         plans: Sequence[Plan],
         samples: Sequence[Mapping[str, Array]],
         *,
+        flags: Collection[str] = (),
         threads: int,
     ) -> None:
         """plans: every plan that will be asked for, the one that the clipping is chosen on first.
 
-        samples: arrays by input name, as in `calibrate`.
+        samples: arrays by input name, as in `calibrate`; flags too.
         """
         self._graph = graph
         self._samples = samples
+        self._flags = flags
         self._first = plans[0]
         merged, self._names = side_by_side(graph, plans)
-        self._ranges = calibrate(merged, samples, threads=threads)
+        self._ranges = calibrate(merged, samples, flags=flags, threads=threads)
         self._ways = {name: Remembered(clip) for name, clip in CANDIDATES.items()}
         self._clip = next(iter(CANDIDATES))
         self._rank = ranks(plans)
@@ -121,7 +123,7 @@ class Workshop:
                     found[name] = entry
         found |= {name: self._ranges[name] for name in lite.inputs if name in self._ranges}
         if any(_needs_range(tensor) and name not in found for name, tensor in lite.tensors.items()):
-            return lite, calibrate(lite, self._samples, threads=1)
+            return lite, calibrate(lite, self._samples, flags=self._flags, threads=1)
         return lite, found
 
 

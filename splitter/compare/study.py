@@ -116,6 +116,7 @@ def investigate(options: CompareOptions, progress: Progress) -> Study:
         graph,
         [one.entry.plan for one in asked],
         samples.calibration.batches(model.inputs),
+        flags=source.bounds.flags,
         threads=job.threads,
     )
     clip = workshop.choose_clip(targets[0])

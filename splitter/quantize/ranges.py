@@ -6,7 +6,7 @@ inside lowerings are seen too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
@@ -15,6 +15,7 @@ import numpy as np
 
 from splitter.quantize.maskable import maskable, relative
 from splitter.quantize.quotients import quotients, that_count
+from splitter.quantize.turns import every_turn
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import Array, LiteGraph
 from splitter.tflite.write import write
@@ -69,15 +70,31 @@ def calibrate(
     graph: LiteGraph,
     samples: Sequence[Mapping[str, Array]],
     *,
+    flags: Collection[str] = (),
     threads: int = 2,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Ranges:
     """Ranges of every float tensor that is not constant.
 
-    samples: arrays by input name in the ONNX types, each of the model's own shape. threads:
+    samples: arrays by input name in the ONNX types, each of the model's own shape. flags: outputs
+    that say that a Loop is not done; the turns that no sample takes count too (`turns`). threads:
     samples that may run side by side, each in an interpreter of one thread; the result does not
     depend on it.
     """
+    known = _observed(graph, samples, threads, progress)
+    driven = every_turn(graph, flags)
+    if driven is not None:
+        more = _observed(driven, samples, threads, lambda done, total: None)
+        known = {name: join((entry, more[name])) for name, entry in known.items() if name in more}
+    return known | _taken(graph, known)
+
+
+def _observed(
+    graph: LiteGraph,
+    samples: Sequence[Mapping[str, Array]],
+    threads: int,
+    progress: Callable[[int, int], None],
+) -> dict[str, Range]:
     names = [
         name
         for name, tensor in graph.tensors.items()
@@ -113,8 +130,7 @@ def calibrate(
         for seen in pool.map(observe, samples):
             observed.append(seen)
             progress(len(observed), len(samples))
-    known = {name: join([seen[name] for seen in observed]) for name in (observed or [{}])[0]}
-    return known | _taken(graph, known)
+    return {name: join([seen[name] for seen in observed]) for name in (observed or [{}])[0]}
 
 
 def _taken(graph: LiteGraph, known: Ranges) -> dict[str, Range]:

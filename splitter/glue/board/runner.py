@@ -223,7 +223,9 @@ def _cut(bundle: Bundle, arrays: Mapping[str, Array], count: int) -> Iterator[di
         feeds = {}
         for name in bundle.used:
             shape = bundle.inputs[name].tensor.shape
-            part = arrays[name][i * shape[0] : (i + 1) * shape[0]] if shape else arrays[name]
+            rows = shape[0] if shape else 1
+            whole = np.atleast_1d(arrays[name])
+            part = whole[i * rows : (i + 1) * rows]
             feeds[name] = np.ascontiguousarray(part).reshape(shape)
         yield feeds
 
@@ -240,6 +242,8 @@ def _count(bundle: Bundle, name: str, arrays: Mapping[str, Array]) -> tuple[str,
     if array.shape == shape:
         return "", 1
     wanted = f"the model takes {list(shape)}, or several along the first axis"
+    if not shape and array.ndim == 1 and array.size:
+        return "", array.size
     if array.ndim != len(shape) or array.shape[1:] != shape[1:] or not array.shape[0]:
         return f"input {name} has shape {list(array.shape)}; {wanted}", 0
     count, rest = divmod(array.shape[0], max(shape[0], 1))
