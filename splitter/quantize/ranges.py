@@ -112,7 +112,13 @@ def _observed(
 
     def observe(sample: Mapping[str, Array]) -> dict[str, Range]:
         interpreter = free.get()
-        interpreter.run({n: sample[n].astype(graph.tensors[n].dtype) for n in graph.inputs})
+        try:
+            interpreter.run({n: sample[n].astype(graph.tensors[n].dtype) for n in graph.inputs})
+            return seen_by(interpreter)
+        finally:
+            free.put(interpreter)
+
+    def seen_by(interpreter: Interpreter) -> dict[str, Range]:
         seen = {
             n: range_of(interpreter.tensor(n), maskable=n in candidates, relative=n in compared)
             for n in names
@@ -122,7 +128,6 @@ def _observed(
         for name, numerator in inverses.items():
             kept = that_count(interpreter.tensor(name), interpreter.tensor(numerator))
             seen[name] = range_of(kept)
-        free.put(interpreter)
         return {name: entry for name, entry in seen.items() if entry.values.size}
 
     observed = []
