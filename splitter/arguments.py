@@ -120,7 +120,7 @@ Int16 = Annotated[
     list[str] | None,
     typer.Option(
         metavar="auto|NAME,...",
-        help="Values off the NPU that take 16 bits; auto: all of them.",
+        help="Values off the NPU that take 16 bits; auto: those that matter, as measured.",
         rich_help_panel=PLACES,
     ),
 ]

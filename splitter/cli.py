@@ -38,8 +38,8 @@ BAD_USE: Any = next(
 
 EPILOG = (
     "More: split compare MODEL.onnx, split explain MODEL.onnx, split inspect FILE.tflite|OUT, split"
-    " calibrate TARGET MEASUREMENTS.json, split targets, split rules show|check. Any other call of"
-    " split is coreutils' split; splitter is always this tool."
+    " calibrate TARGET MEASUREMENTS.json, split targets, split rules show|check|probe. Any other"
+    " call of split is coreutils' split; splitter is always this tool."
 )
 
 job = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
