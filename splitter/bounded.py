@@ -128,12 +128,12 @@ class _Kind:
         self.names |= {info.name for info in (*graph.input, *graph.initializer)}
         self.names |= {name for node in _every(graph) for name in (*node.input, *node.output)}
         for tensor in tensors(graph):
-            if tensor.name and numpy_size(tensor) <= SMALL:
+            if tensor.name and _bytes_of(tensor) <= SMALL:
                 self.constants[tensor.name] = array_of(tensor)
         for node in _every(graph):
             if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
                 tensor = node.attribute[0].t
-                if numpy_size(tensor) <= SMALL:
+                if _bytes_of(tensor) <= SMALL:
                     self.constants[node.output[0]] = numpy_helper.to_array(tensor)
 
     def takes(self, node: onnx.NodeProto) -> bool:
@@ -318,7 +318,7 @@ class _Loop:
         return name
 
 
-def numpy_size(tensor: onnx.TensorProto) -> int:
+def _bytes_of(tensor: onnx.TensorProto) -> int:
     """Bytes of its elements, at 8 each at most."""
     return int(np.prod(tensor.dims, dtype=np.int64)) * 8 if tensor.dims else 8
 
