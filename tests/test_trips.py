@@ -329,3 +329,25 @@ def test_new_names_leave_those_of_the_file_alone() -> None:
         spoiled.graph.node.append(onnx.helper.make_node("Identity", ["x"], [name]))
     made = bounded(as_model(spoiled), {"": 2}, loops).model.proto
     onnx.checker.check_model(made)
+
+
+HALVING = """g (float[1,4] x) => (float[1,4] y)
+<int64 most = {9}, float one = {1}, float[1,1] half = {0.5}> {
+  go = Constant<value = bool {1}>()
+  y = Loop(most, go, x)<body = b (int64 i, bool e, float[1,4] s) => (bool d, float[1,4] t) {
+    t = Mul(s, half) top = ReduceMax<keepdims = 0>(t) d = Greater(top, one)
+  }>
+}"""
+"""Its first turn is known to be taken; after that data decides."""
+
+
+def test_a_loop_whose_first_turn_is_known_is_bounded_like_others(tmp_path: Path) -> None:
+    options = save(tmp_path, [0] * 12)
+    onnx.save(model_of(HALVING, opset=18), options.model)
+    x = np.random.default_rng(0).uniform(0.5, 7, (12, 1, 4)).astype(np.float32)
+    np.savez(tmp_path / "c.npz", x=x)
+    assert waiting(load(options.model), {}) == ["Loop_y"]
+    result = run(options, Silent())
+    assert max(t.relative_rms for t in result.comparison.findings.stages[0].tensors) < 1e-5
+    with pytest.raises(Unsupported, match="ends when the data says so"):
+        run(replace(options, calibration="random", out=tmp_path / "other"), Silent())

@@ -25,7 +25,7 @@ from splitter.normalize.exchange import (
     type_proto,
 )
 from splitter.normalize.inline import inline
-from splitter.normalize.loops import open_loop, open_scan
+from splitter.normalize.loops import PROGRESS, open_loop, open_scan
 from splitter.normalize.sequences import RULES as SEQUENCE_RULES
 from splitter.normalize.sequences import open_sequence
 
@@ -73,8 +73,8 @@ def infer(draft: Draft, node: Node) -> None:
     if SELECTS in node.marks:
         _infer_selected(draft, node)
         return
-    if not onnx.defs.has(node.op, node.domain):
-        return
+    if not onnx.defs.has(node.op, node.domain) or PROGRESS in node.attrs:
+        return  # a Loop some of whose turns are written has no ONNX form; its types stay
     version = draft.domains.get(node.domain, 1) if node.domain else draft.opset
     schema = onnx.defs.get_schema(node.op, version, node.domain)
     types: dict[str, onnx.TypeProto] = {}

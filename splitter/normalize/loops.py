@@ -216,4 +216,4 @@ def _without_constants(draft: Draft, graph: onnx.GraphProto, stem: str) -> onnx.
     return body
 
 
-__all__ = ["endless", "open_loop", "open_scan"]
+__all__ = ["PROGRESS", "endless", "open_loop", "open_scan"]

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
-from math import floor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -177,7 +176,9 @@ def _least(score: float, scores: Tensor) -> int:
     q = scores.quantization
     assert q is not None
     info = np.iinfo(scores.dtype)
-    steps = floor(float(np.float32(score)) / q.scale[0]) + q.zero_point[0]
+    if np.isnan(score):
+        return int(info.max)  # nothing is above it
+    steps = np.floor(float(np.float32(score)) / q.scale[0]) + q.zero_point[0]
     return int(np.clip(steps, info.min - 1, info.max))
 
 

@@ -12,7 +12,7 @@ from splitter.graph import Array
 from splitter.normalize.bounded import COMPRESS
 from splitter.ops.boxes import LARGEST, MOST_PICKS, too_many
 from splitter.quantize import calibrate, quantize
-from splitter.quantize.picks import _threshold
+from splitter.quantize.picks import _least, _threshold
 from splitter.reference import run_onnx
 from splitter.tflite.runtime import Interpreter
 from splitter.tflite.types import LiteGraph, Quantization, Tensor
@@ -177,3 +177,11 @@ def test_rows_are_compressed_only_at_the_outputs() -> None:
         "GATHER_ND",
     ]
     assert graph.open_ended == ("picks",) and graph.tensors["picks"].shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("score", "least"), [(np.nan, 127), (np.inf, 127), (-np.inf, -129), (0.3, -52), (1e30, 127)]
+)
+def test_the_least_score_of_any_threshold(score: float, least: int) -> None:
+    scores = Tensor("s", (1, 1, 4), "int8", None, Quantization((1 / 256,), (-128,)))
+    assert _least(score, scores) == least
