@@ -21,6 +21,7 @@ from splitter.options import Options
 from splitter.plan import Cost, Plan, Support
 from splitter.progress import Progress
 from splitter.rehearse import Arrays, BehindRunner, told, unpacked
+from splitter.remainder import Remainder
 from splitter.report import ReportData
 from splitter.rules.schema import Target
 from splitter.source import Source
@@ -70,7 +71,9 @@ def bundle_alone(
     progress.stage("verify")
     with unpacked(files) as folder:
         comparison = verify(
-            _runs(folder, source, samples.validation.batches(source.model.inputs), progress),
+            _runs(
+                folder, source, remainder, samples.validation.batches(source.model.inputs), progress
+            ),
             [],
             task=Task("none", "nothing runs as TFLite"),
             circumstances=Circumstances(samples.calibration.random, shared=False),
@@ -94,11 +97,13 @@ def bundle_alone(
 
 
 def _runs(
-    folder: Path, source: Source, samples: Sequence[Arrays], progress: Progress
+    folder: Path,
+    source: Source,
+    remainder: Remainder,
+    samples: Sequence[Arrays],
+    progress: Progress,
 ) -> Iterator[Run]:
     """The bundle beside the whole file."""
-    remainder = source.remainder
-    assert remainder is not None
     behind = BehindRunner(remainder, source.original)
     with told("verification", HINT):
         bundle = Runner(Bundle(folder), Settings(threads=1))

@@ -17,7 +17,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from splitter.graph import Array, Value
-from splitter.model import Model
+from splitter.model import Model, subgraphs
 from splitter.normalize.exchange import MARK
 from splitter.normalize.fold import SELECTS
 from splitter.normalize.functions import inline_functions
@@ -326,6 +326,5 @@ def _bytes_of(tensor: onnx.TensorProto) -> int:
 def _every(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     for node in graph.node:
         yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _every(inner)
+        for inner in subgraphs(node):
+            yield from _every(inner)

@@ -58,15 +58,19 @@ def cut(graph: LiteGraph, groups: Sequence[Collection[int]]) -> tuple[LiteGraph,
     """
     _check_cover(graph, groups)
     home = {index: number for number, group in enumerate(groups) for index in group}
-    maker = {
-        name: home[index] for index, op in enumerate(graph.operators) for name in op.outputs if name
-    }
-    readers = _readers(graph, home)
+    maker, readers = _makers(graph, home), _readers(graph, home)
     _check_order(graph, home, maker)
     return tuple(
         _part(graph, number, sorted(group), maker, readers, last=number == len(groups) - 1)
         for number, group in enumerate(groups)
     )
+
+
+def without(graph: LiteGraph, gone: Collection[int]) -> LiteGraph:
+    """The graph less these operators: what they read becomes an output, what they make an input."""
+    home = {index: int(index in gone) for index in range(len(graph.operators))}
+    kept = [index for index, number in home.items() if not number]
+    return _part(graph, 0, kept, _makers(graph, home), _readers(graph, home), last=False)
 
 
 def prefix_positions(graph: LiteGraph) -> tuple[int, ...]:
@@ -130,6 +134,11 @@ def _shared_state(graph: LiteGraph) -> list[list[int]]:
             if name and name not in given and not graph.is_constant(name):
                 users.setdefault(name, []).append(index)
     return list(users.values())
+
+
+def _makers(graph: LiteGraph, home: dict[int, int]) -> dict[str, int]:
+    operators = enumerate(graph.operators)
+    return {name: home[index] for index, op in operators for name in op.outputs if name}
 
 
 def _readers(graph: LiteGraph, home: dict[int, int]) -> dict[str, set[int]]:

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 
 from splitter.draft import Draft
+from splitter.model import subgraphs
 from splitter.normalize.exchange import captured, tensor_proto, type_proto
 from splitter.stored import inlined
 
@@ -74,7 +75,6 @@ def _constant(draft: Draft, node: onnx.NodeProto, name: str) -> onnx.TensorProto
 
 def _reads(node: onnx.NodeProto) -> list[str]:
     reads = list(node.input)
-    for attribute in node.attribute:
-        for inner in (attribute.g, *attribute.graphs):
-            reads.extend(captured(inner))
+    for inner in subgraphs(node):
+        reads.extend(captured(inner))
     return reads

@@ -105,10 +105,17 @@ def _needed(graph: onnx.GraphProto, names: Sequence[str]) -> set[str]:
     for node in reversed(graph.node):
         if kept.intersection(node.output):
             kept.update(node.input)
-            for attribute in node.attribute:
-                for inner in (attribute.g, *attribute.graphs):
-                    kept.update(_reads(inner))
+            for inner in subgraphs(node):
+                kept.update(_reads(inner))
     return kept
+
+
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs that a node holds (If, Loop, Scan), not those in them."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
 
 
 def _reads(graph: onnx.GraphProto) -> Iterator[str]:
@@ -116,9 +123,8 @@ def _reads(graph: onnx.GraphProto) -> Iterator[str]:
     yield from (info.name for info in graph.output)
     for node in graph.node:
         yield from node.input
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _reads(inner)
+        for inner in subgraphs(node):
+            yield from _reads(inner)
 
 
 def value_of(info: onnx.ValueInfoProto) -> Value:

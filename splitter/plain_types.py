@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from splitter.model import Model, value_of
+from splitter.model import Model, subgraphs, value_of
 from splitter.stored import array_of
 
 OLD, NEW = TensorProto.BFLOAT16, TensorProto.FLOAT
@@ -82,11 +82,9 @@ def _node_has(node: onnx.NodeProto) -> bool:
 
 def _inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
     for node in nodes:
-        for attribute in node.attribute:
-            for graph in ([attribute.g] if attribute.HasField("g") else [], attribute.graphs):
-                for inner in graph:
-                    yield inner
-                    yield from _inner(inner.node)
+        for inner in subgraphs(node):
+            yield inner
+            yield from _inner(inner.node)
 
 
 def _rewrite_graph(graph: onnx.GraphProto) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from splitter.carve import carve, cut, prefix_positions, unit_positions
+from splitter.carve import carve, cut, prefix_positions, unit_positions, without
 from splitter.layout import layout
 from splitter.lower import lower
 from splitter.model import load
@@ -366,3 +366,19 @@ def test_a_detector_in_two_parts_is_the_whole_at_every_position(
     count = len(detector.operators)
     for position in prefix_positions(detector):
         assert_cut_gives(detector, [range(position), range(position, count)], answer)
+
+
+def test_what_is_left_out_leaves_what_it_reads_as_outputs_and_what_it_makes_as_inputs() -> None:
+    graph = LiteGraph(
+        ("x",),
+        ("z",),
+        {name: Tensor(name, (1, 4), "int8") for name in "xabz"},
+        (
+            Operator("ABS", ("x",), ("a",)),
+            Operator("NEG", ("a",), ("b",)),
+            Operator("ADD", ("b", "x"), ("z",)),
+        ),
+    )
+    rest = without(graph, {1})
+    assert [op.code for op in rest.operators] == ["ABS", "ADD"]
+    assert set(rest.inputs) == {"x", "b"} and set(rest.outputs) == {"a", "z"}

@@ -12,12 +12,13 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 
 from bench.agreement.integer_files import Prepared, integer_file, prepared
 from bench.agreement.layers import Compiled, compiled
 from bench.corpus.cases import Case, Kind
+from splitter.carve import without
 from splitter.diagnostics import Reason, SplitterError
 from splitter.latency import npu_work
 from splitter.rules.schema import Target
@@ -84,7 +85,8 @@ def compare(name: str, ready: Prepared, target: Target, program: str) -> Row:
         answer = compiled(write(graph), target, program, without=codes) if codes else answer
         if answer.placement.failed and refused:
             unasked = frozenset(outputs[0] for outputs in refused)
-            answer = compiled(write(cut_out(graph, unasked)), target, program)
+            gone = {i for i, op in enumerate(graph.operators) if op.outputs in refused}
+            answer = compiled(write(without(graph, gone)), target, program)
         left = (op.code for op in graph.operators if op.outputs[0] in unasked)
         row.left_out = dict(Counter(left))
     if answer.placement.failed:
@@ -93,19 +95,6 @@ def compare(name: str, ready: Prepared, target: Target, program: str) -> Row:
     asked = [op for op in graph.operators if op.outputs[0] not in unasked]
     _fill(row, graph, asked, refused, answer, target)
     return row
-
-
-def cut_out(graph: LiteGraph, unasked: frozenset[str]) -> LiteGraph:
-    """The graph without the operators that make these tensors: what they read becomes an output,
-    what they make an input."""
-    kept = tuple(op for op in graph.operators if op.outputs[0] not in unasked)
-    made = {name for op in kept for name in op.outputs}
-    read = [name for op in kept for name in op.inputs if name]
-    free = (name for name in read if name not in made and not graph.is_constant(name))
-    gone = [op for op in graph.operators if op.outputs[0] in unasked]
-    loose = (name for op in gone for name in op.inputs if name in made)
-    outputs = dict.fromkeys((*(name for name in graph.outputs if name in made), *loose))
-    return replace(graph, inputs=tuple(dict.fromkeys(free)), outputs=tuple(outputs), operators=kept)
 
 
 def _fill(

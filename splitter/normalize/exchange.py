@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from splitter.draft import Draft, Node, Type
+from splitter.model import subgraphs
 from splitter.stored import array_of, place_of, refer
 
 SOURCES = "splitter.sources"
@@ -159,9 +160,8 @@ def captured(graph: onnx.GraphProto) -> Iterator[str]:
     known = {v.name for v in graph.input} | {t.name for t in graph.initializer}
     for node in graph.node:
         yield from (name for name in node.input if name and name not in known)
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from (name for name in captured(inner) if name not in known)
+        for inner in subgraphs(node):
+            yield from (name for name in captured(inner) if name not in known)
         known.update(node.output)
     yield from (v.name for v in graph.output if v.name not in known)
 
@@ -179,9 +179,8 @@ def _node(proto: onnx.NodeProto, prefix: str) -> Node:
     first = next((out for out in outputs if out), "")
     marks = {p.key: p.value for p in proto.metadata_props}
     reads: dict[str, None] = {}
-    for attribute in proto.attribute:
-        for inner in (attribute.g, *attribute.graphs):
-            reads.update(dict.fromkeys(captured(inner)))
+    for inner in subgraphs(proto):
+        reads.update(dict.fromkeys(captured(inner)))
     return Node(
         proto.op_type,
         list(proto.input),

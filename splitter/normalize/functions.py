@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx
 from onnx import inliner
 
+from splitter.model import subgraphs
+
 KEPT = 1024  # bytes; smaller tensors may steer the inlining and cost nothing
 
 
@@ -55,6 +57,5 @@ def _fill_defaults(
         for default in defaults.get((node.domain, node.op_type), ()):
             if default.name not in given:
                 node.attribute.append(default)
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                _fill_defaults(inner.node, defaults)
+        for inner in subgraphs(node):
+            _fill_defaults(inner.node, defaults)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import onnx
 
 from splitter.draft import Draft
+from splitter.model import subgraphs
 from splitter.normalize.canonical import rewrite
 from splitter.normalize.exchange import add_nodes
 from splitter.stored import array_of
@@ -40,11 +41,10 @@ def rename_values(graph: onnx.GraphProto, names: dict[str, str]) -> None:
             node.input[index] = names.get(name, name)
         for index, name in enumerate(node.output):
             node.output[index] = names.get(name, name)
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                shadowed = {v.name for v in inner.input} | {t.name for t in inner.initializer}
-                shadowed |= {o for n in inner.node for o in n.output}
-                rename_values(inner, {k: v for k, v in names.items() if k not in shadowed})
+        for inner in subgraphs(node):
+            shadowed = {v.name for v in inner.input} | {t.name for t in inner.initializer}
+            shadowed |= {o for n in inner.node for o in n.output}
+            rename_values(inner, {k: v for k, v in names.items() if k not in shadowed})
     for tensor in graph.initializer:
         tensor.name = names.get(tensor.name, tensor.name)
     for info in graph.output:

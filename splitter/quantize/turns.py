@@ -10,7 +10,7 @@ the model's.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +26,8 @@ def every_turn(graph: LiteGraph, flags: Collection[str]) -> LiteGraph | None:
 
     None where there is no such Loop, and none that integers end.
     """
-    going = {name for flag in flags for name in _going(graph, flag) if _counts(graph, flag)}
+    counted = [flag for flag in flags if flag in graph.tensors and _counts(graph, flag)]
+    going = {name for flag in counted for name in _going(graph, flag)}
     tensors = dict(graph.tensors)
 
     def taken(op: Operator) -> Operator:
@@ -47,31 +48,26 @@ def every_turn(graph: LiteGraph, flags: Collection[str]) -> LiteGraph | None:
 
 def _going(graph: LiteGraph, flag: str) -> set[str]:
     """The flag, and what says so of the turns before."""
-    found: set[str] = set()
-    left = [flag] if flag in graph.tensors else []
-    while left:
-        name = left.pop()
-        if name in found or graph.tensors[name].dtype != "bool":
-            continue
-        found.add(name)
-        maker = graph.producers.get(name)
-        if maker is not None and maker.code in JOINS:
-            left += [one for one in maker.inputs if one]
-    return found
+    behind = _behind(graph, flag, lambda op: op.code in JOINS)
+    return {name for name in behind if graph.tensors[name].dtype == "bool"}
 
 
 def _counts(graph: LiteGraph, flag: str) -> bool:
     """Whether the flag is made of integers alone."""
-    seen: set[str] = set()
-    left = [flag] if flag in graph.tensors else []
+    behind = (graph.tensors[name] for name in _behind(graph, flag, lambda op: True))
+    return not any(tensor.dtype == "float32" and tensor.data is None for tensor in behind)
+
+
+def _behind(graph: LiteGraph, name: str, through: Callable[[Operator], bool]) -> set[str]:
+    """A tensor, and those that it is made of by such operators."""
+    found: set[str] = set()
+    left = [name]
     while left:
         name = left.pop()
-        if name in seen:
+        if name in found:
             continue
-        seen.add(name)
-        tensor = graph.tensors[name]
-        if tensor.dtype == "float32" and tensor.data is None:
-            return False
+        found.add(name)
         maker = graph.producers.get(name)
-        left += [one for one in maker.inputs if one] if maker is not None else []
-    return True
+        if maker is not None and through(maker):
+            left += [one for one in maker.inputs if one]
+    return found

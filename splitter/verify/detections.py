@@ -62,10 +62,14 @@ def decode_detr(
     scores = sigmoid(used).reshape(-1)
     order = np.argsort(-scores, kind="stable")[: limit or len(boxes)]
     query, label = order // used.shape[1], order % used.shape[1]
-    chosen = boxes[query].astype(np.float64)
-    half = chosen[:, 2:] / 2
-    corners = np.concatenate([chosen[:, :2] - half, chosen[:, :2] + half], axis=1)
-    return Detections(corners * np.array([*size, *size]), scores[order], label.astype(np.int64))
+    found = corners(boxes[query].astype(np.float64))
+    return Detections(found * np.array([*size, *size]), scores[order], label.astype(np.int64))
+
+
+def corners(boxes: Array) -> Array:
+    """[N, 4] x0 y0 x1 y1 of center x, center y, width, height."""
+    half = boxes[:, 2:] / 2
+    return np.concatenate([boxes[:, :2] - half, boxes[:, :2] + half], axis=1)
 
 
 def sigmoid(logits: Array) -> Array:

@@ -16,7 +16,7 @@ from splitter.diagnostics import SplitterError
 from splitter.graph import Array, Value
 from splitter.verify.classification import answers_of, compare_answers
 from splitter.verify.decisions import Decisions, DetectionDecisions
-from splitter.verify.detections import Detections, agree, decode_detr
+from splitter.verify.detections import Detections, agree, corners, decode_detr
 from splitter.verify.statistics import share_of
 from splitter.verify.tasks import Task, find_task
 
@@ -175,8 +175,7 @@ def _sorted(boxes: Array, scores: Array, classes: Array) -> Detections:
     centers and lengths."""
     real = boxes.astype(np.float64)
     if len(real) and (real[:, 2:] < real[:, :2]).any(axis=1).mean() > 0.5:
-        half = real[:, 2:] / 2
-        real = np.concatenate([real[:, :2] - half, real[:, :2] + half], axis=1)
+        real = corners(real)
     order = np.argsort(-scores.astype(np.float64), kind="stable")
     return Detections(
         real[order], scores[order].astype(np.float64), classes[order].astype(np.int64)

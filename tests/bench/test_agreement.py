@@ -12,7 +12,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from bench.agreement.case import Row, compare, cut_out
+from bench.agreement.case import Row, compare
 from bench.agreement.fit import check, fitted, halves, our_ms, spearman
 from bench.agreement.integer_files import prepared
 from bench.agreement.layers import accelerator
@@ -21,7 +21,6 @@ from bench.agreement.table import saved
 from bench.corpus.cases import Case
 from splitter.latency import NpuWork, npu_work_ms
 from splitter.rules.targets import load_target
-from splitter.tflite.types import LiteGraph, Operator, Tensor
 
 VELA = os.environ.get("VELA", "vela")
 
@@ -60,22 +59,6 @@ def test_vela_places_what_the_rules_place(name: str, case: Case) -> None:
     assert row.their_ms is not None and row.their_ms > 0
     assert {"convolution", "product"} <= set(row.their_classes)
     assert sum(row.their_classes.values()) == pytest.approx(row.their_ms, rel=0.01)
-
-
-def test_what_is_cut_out_leaves_what_it_reads_as_outputs_and_what_it_makes_as_inputs() -> None:
-    graph = LiteGraph(
-        ("x",),
-        ("z",),
-        {name: Tensor(name, (1, 4), "int8") for name in "xabz"},
-        (
-            Operator("ABS", ("x",), ("a",)),
-            Operator("NEG", ("a",), ("b",)),
-            Operator("ADD", ("b", "x"), ("z",)),
-        ),
-    )
-    cut = cut_out(graph, frozenset("b"))
-    assert [op.code for op in cut.operators] == ["ABS", "ADD"]
-    assert set(cut.inputs) == {"x", "b"} and set(cut.outputs) == {"a", "z"}
 
 
 def test_the_accelerator_is_what_the_rule_file_s_command_says() -> None:

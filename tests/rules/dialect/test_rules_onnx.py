@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from splitter.probe.trials import within
 from splitter.rules.check import broken_rules
 from splitter.rules.dialect.facts import fact, facts
 from splitter.rules.dialect.view import NodeView
@@ -59,13 +60,6 @@ def cases() -> Iterator[Case]:
             for address, limit in target.limits(op) if rule.support == "yes" else ():
                 if not address.startswith("every.") or op == "Relu":
                     yield Case(target, op, address, limit)
-
-
-def within(condition: Condition) -> list[Any]:
-    values = [v for v in (condition.min, condition.max) if v is not None]
-    values += [] if condition.equals is None else [condition.equals]
-    values += condition.among or ()
-    return values + ([] if condition.multiple_of is None else [condition.multiple_of])
 
 
 def beyond(condition: Condition) -> list[Any]:
