@@ -31,7 +31,10 @@ def proven(
             levels = range(start, start + count)
             least = min((o.ms for o in best.values() if _fits(o, levels)), default=inf)
             better = _Branches(problem, invoke, levels, least).best
-            if better is not None:
+            if better is None:
+                continue
+            known = best.get(better.shape)  # of this shape on the levels asked for, or on others
+            if known is None or better.ms < known.ms - LEAST_GAIN:
                 best[better.shape] = better
     return dict(sorted(best.items()))
 

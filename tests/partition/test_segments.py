@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from splitter.partition.contract import contract
@@ -34,8 +34,17 @@ def found_ms(problem: Problem, invoke: float, most: int) -> float:
     return min(one.ms for one in found.values())
 
 
+NPU_FIRST = Problem(
+    (None, 0.0, None, None, None, 0.0, None),
+    (0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    (Passage(1, (5,), 0.0), Passage(5, (), 1.0, True)),
+)
+"""Best as NPU | CPU, for 0 ms; CPU | NPU costs 1 ms and has the same shape."""
+
+
 @settings(max_examples=40, deadline=None)
 @given(problems(largest=12), CALLS, st.integers(1, 5))
+@example(NPU_FIRST, 0.0, 2)
 def test_no_placement_is_cheaper_than_the_one_found(
     problem: Problem, invoke: float, most: int
 ) -> None:
